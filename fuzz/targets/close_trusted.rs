@@ -1,4 +1,4 @@
-//! On text without an syntax_error, the fast scan closes as the validating one does.
+//! On text without a syntax error, the fast scan closes as the validating one does.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

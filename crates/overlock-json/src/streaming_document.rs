@@ -187,7 +187,7 @@ impl StreamingDocument {
             self.arrival = Arrival::Whole;
         }
         if self.arrival == Arrival::Spoilt {
-            // What stood before the syntax_error is cut now, perhaps in the middle of an escape.
+            // What stood before the syntax error is cut now, perhaps in the middle of an escape.
             return String::new();
         }
         let settled = self.scanner.whole_text_end() - self.doubtful_len();

@@ -265,6 +265,8 @@ mod tests {
 
     use super::*;
     use crate::continuation::{Progress, StepEnd};
+    use crate::strategy::Strategy;
+    use proptest::strategy::Strategy as _;
 
     const WAYS: [Strategy; 3] = [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder];
     const MINUTE: u64 = 60 * 1000;
@@ -477,13 +479,13 @@ mod tests {
         assert_eq!(results.worked(Strategy::Remainder), Some(true));
     }
 
-    fn any_results() -> impl Strategy<Value = StrategyResults> {
+    fn any_results() -> impl proptest::strategy::Strategy<Value = StrategyResults> {
         let way = prop::sample::select(WAYS.to_vec());
         let results = prop::collection::vec((way, any::<bool>()), 0..4);
         results.prop_map(|results| results.into_iter().collect())
     }
 
-    fn any_history() -> impl Strategy<Value = StrategyHistory> {
+    fn any_history() -> impl proptest::strategy::Strategy<Value = StrategyHistory> {
         let run = (0..200 * MINUTE, any_results());
         prop::collection::vec(run, 0..80).prop_map(|runs| {
             let mut history = StrategyHistory::default();

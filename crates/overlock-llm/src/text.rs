@@ -472,6 +472,7 @@ mod tests {
     use crate::backend::{Backend, BackendError, Call, Event, Events};
     use crate::complete::complete_text;
     use crate::run::Run;
+    use crate::strategy::Strategy;
 
     const OPTIONS: TextOptions = TextOptions {
         max_iterations: 9,
@@ -640,7 +641,7 @@ mod tests {
         }
     }
 
-    fn finishes() -> impl Strategy<Value = &'static str> {
+    fn finishes() -> impl proptest::strategy::Strategy<Value = &'static str> {
         prop::sample::select(vec!["length", "stop", "content_filter"])
     }
 

@@ -55,7 +55,7 @@ pub(crate) struct Scanner {
     unit: Option<Unit>,
     /// How much of the text stands before the document.
     before: usize,
-    /// How many characters of the document have been read, up to the first syntax_error.
+    /// How many characters of the document have been read, up to the first syntax error.
     characters: usize,
 }
 
@@ -223,7 +223,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// The syntax_error of the document itself.
+    /// The syntax error of the document itself.
     fn offends(&self) -> Option<&SyntaxError> {
         self.reading
             .syntax_error()

@@ -1,7 +1,7 @@
 //! Finds out how much of a text is sound, so that only the rest is read leniently.
 //!
 //! Most malformed texts are well-formed nearly all the way. The scanner, which is several times
-//! as fast as the parser, has read them up to the first syntax_error; the parser begins a little
+//! as fast as the parser, has read them up to the first syntax error; the parser begins a little
 //! before it, since what is wrong there may have begun earlier.
 
 use super::brackets::Kind;
@@ -19,7 +19,7 @@ pub(super) struct Checkpoint {
     pub(super) expect: Expect,
 }
 
-/// How much of the text before the syntax_error is read again at most.
+/// How much of the text before the syntax error is read again at most.
 const MOST_AGAIN: usize = 1 << 16;
 
 /// The place to begin at in a text that `scanner` has read; nothing if it is the beginning.

@@ -165,12 +165,12 @@ impl Scanner {
         Reader::new(self, piece, visitor).run();
     }
 
-    /// How many bytes have been read; at an syntax_error, how many came before it.
+    /// How many bytes have been read; at a syntax error, how many came before it.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The first syntax_error against the grammar.
+    /// The first syntax error against the grammar.
     pub fn syntax_error(&self) -> Option<&SyntaxError> {
         self.syntax_error.as_ref()
     }

@@ -30,7 +30,7 @@ pub(super) enum State {
     String(Escape),
     Number(Digits),
     Literal(Literal, u8),
-    /// At the first syntax_error; nothing moves any more.
+    /// At the first syntax error; nothing moves any more.
     Offended,
 }
 

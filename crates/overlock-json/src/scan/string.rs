@@ -27,7 +27,7 @@ pub(super) enum StringEnd {
 }
 
 impl<V: Visitor> Reader<'_, V> {
-    /// Reads up to the closing quote, the end of the piece or an syntax_error.
+    /// Reads up to the closing quote, the end of the piece or a syntax error.
     #[inline]
     pub(super) fn string_bytes(&mut self, escape: Escape) -> StringEnd {
         if escape != Escape::No {

@@ -1,7 +1,7 @@
 //! Reads what lies whole in a piece, without a thought for where the piece ends.
 //!
 //! Nearly every element does, so this is where the time goes. Whatever is unusual (a token that
-//! the piece cuts, an syntax_error) is left to the state machine, from the beginning of its element.
+//! the piece cuts, a syntax error) is left to the state machine, from the beginning of its element.
 
 use super::reader::Reader;
 use super::state::State;
@@ -312,6 +312,6 @@ fn number_end(piece: &[u8], start: usize) -> Option<usize> {
         let sign = usize::from(matches!(piece.get(at + 1), Some(b'+' | b'-')));
         at = digits(at + 1 + sign)?;
     }
-    // A digit here would follow a leading zero: the state machine names the syntax_error.
+    // A digit here would follow a leading zero: the state machine names the syntax error.
     (at < piece.len() && !piece[at].is_ascii_digit()).then_some(at)
 }

@@ -993,7 +993,7 @@ enum Reply {
     Refused,
 }
 
-fn replies() -> impl Strategy<Value = Reply> {
+fn replies() -> impl proptest::strategy::Strategy<Value = Reply> {
     prop_oneof![
         4 => (1..60_usize).prop_map(Reply::Good),
         1 => (1..60_usize).prop_map(Reply::Restart),

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::continuation::{ContinuationOptions, ModelOutput};
 use crate::progress::Kpi;
+use crate::strategy::Strategy;
 use crate::text::{TextContinuation, TextOptions};
 
 /// A document that is cut once at every kind of place.
