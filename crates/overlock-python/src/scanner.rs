@@ -190,7 +190,7 @@ impl Scanner {
                 self.offset(),
                 syntax_error.kind.to_string(),
             );
-            make(py, "OffenceAt", fields)
+            make(py, "SyntaxErrorAt", fields)
         });
         told.transpose()
     }

@@ -90,7 +90,7 @@ fn complete_and_malformed_texts_have_no_cut() {
 }
 
 #[test]
-fn an_offence_says_what_was_wanted_and_where() {
+fn a_syntax_error_says_what_was_expected_and_where() {
     let scanner = scanned(b"[1 2]");
     let syntax_error = scanner
         .syntax_error()
