@@ -250,6 +250,28 @@ async fn a_first_answer_that_ends_before_its_document_is_asked_for_with_a_higher
 }
 
 #[tokio::test]
+async fn white_space_inside_a_document_that_takes_a_whole_answer_raises_the_limit() {
+    let document = report(2_000);
+    for streams in [false, true] {
+        let faults = [None, None, Some(Fault::WritesWhiteSpace)];
+        let door = door_with_faults(Manner::LlamaCpp, &document, &faults).await;
+        let mut request = ask(streams);
+        request["max_tokens"] = json!(16);
+        let got = door.chat(&request, &[]).await;
+        assert_eq!(
+            content_of(&got, streams),
+            (document.clone(), "stop".to_owned())
+        );
+        let asked = door.upstream.asked();
+        let limits: Vec<&Value> = asked.iter().map(|it| &it["max_tokens"]).collect();
+        assert_eq!(limits[..6], [16, 16, 16, 64, 16, 16]);
+        for member in ["messages", "response_format"] {
+            assert_eq!(asked[3][member], asked[2][member]);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_model_that_only_writes_white_space_is_asked_three_times() {
     for fault in BEFORE_DOCUMENT {
         for streams in [false, true] {

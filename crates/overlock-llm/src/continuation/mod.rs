@@ -419,6 +419,8 @@ pub struct Continuation {
     is_streamed: bool,
     /// The most items that an array of the document has to have.
     required_items: usize,
+    /// Whether the request limits the answer, so that the next one may be longer.
+    has_answer_limit: bool,
 }
 
 impl Continuation {
@@ -433,6 +435,7 @@ impl Continuation {
             marker: Marker::default(),
             is_streamed: false,
             required_items: 0,
+            has_answer_limit: false,
         };
         // Who allows nothing gets nothing, and is told why.
         run.outcome = run.decide();
@@ -444,6 +447,7 @@ impl Continuation {
     pub fn set_request(&mut self, request: &ChatRequest) {
         self.marker = Marker::of_request(request);
         self.required_items = required_by_schemas(request);
+        self.has_answer_limit = request.requested().is_some();
     }
 
     /// Says whether the document is sent while it grows. If it is, a loop stays in it.
@@ -674,6 +678,15 @@ impl Continuation {
         self.tally.failures
     }
 
+    /// How many answers in a row were too short for what they should bring: none began a document,
+    /// or all were white space.
+    pub(crate) fn short_answers(&self) -> u32 {
+        match self.document {
+            None => self.tally.failures,
+            Some(_) => self.tally.blanks,
+        }
+    }
+
     /// How many tokens all answers had together.
     pub fn output_tokens(&self) -> u64 {
         self.tally.output_tokens
@@ -684,8 +697,9 @@ impl Continuation {
         &self.options
     }
 
-    /// How to ask for the rest. After a failure that is never the call that failed: the way or the
-    /// length of the overlap changes, because a model at temperature 0 would fail again.
+    /// How to ask for the rest. After a failure that is never the call that failed: the way, the
+    /// length of the overlap or the answer limit changes, because a model at temperature 0 would
+    /// fail again.
     fn way_and_overlap<'a>(&self, base: &'a PartialDocument<'_>) -> (Strategy, &'a str) {
         let tally = &self.tally;
         let ways = self.options.ways.as_slice();
@@ -702,13 +716,18 @@ impl Continuation {
         let fallbacks = fallbacks.into_iter().filter(|way| !ways.contains(way));
         let order = in_turn.chain(fallbacks);
         let order: Vec<Strategy> = order.filter(|way| !tally.refused.contains(way)).collect();
-        let failed = |way: Strategy| tally.failed_ways.iter().filter(|it| **it == way).count();
+        let mut failed_ways = tally.failed_ways.as_slice();
+        // The same prefill may have a longer answer.
+        if tally.is_prefill_blank() && self.has_answer_limit {
+            failed_ways = &failed_ways[..failed_ways.len() - 1];
+        }
+        let failed = |way: Strategy| failed_ways.iter().filter(|it| **it == way).count();
         let untried = order.iter().find_map(|way| {
             let overlaps = self.overlaps(base, *way, failed(*way));
             Some((*way, *overlaps.get(failed(*way))?))
         });
         untried.unwrap_or_else(|| {
-            let last = tally.failed_ways.last();
+            let last = failed_ways.last();
             let other = order.iter().find(|way| Some(*way) != last);
             let way = *other.or(order.first()).unwrap_or(&ways[0]);
             let overlaps = self.overlaps(base, way, failed(way));

@@ -60,6 +60,7 @@ impl TryFrom<Stored> for Continuation {
             marker: stored.marker,
             is_streamed: false,
             required_items: 0,
+            has_answer_limit: false,
         };
         // Why a run was stopped only it can know; whether its document is whole, the document.
         let reason = stored.outcome.as_ref().and_then(Outcome::reason);

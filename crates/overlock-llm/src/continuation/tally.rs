@@ -19,6 +19,8 @@ pub(super) struct Tally {
     pub(super) failures: u32,
     pub(super) brought_nothing: u32,
     pub(super) refusals: u32,
+    /// Answers of nothing but white space in a row.
+    pub(super) blanks: u32,
     /// Which of the ways is taken.
     pub(super) way: usize,
     /// The ways of which the upstream will have none.
@@ -53,7 +55,7 @@ impl Tally {
         }
         match &step.result {
             StepResult::Grown { .. } => {
-                (self.failures, self.brought_nothing, self.refusals) = (0, 0, 0);
+                self.clear_failures();
                 self.failed_ways.clear();
                 self.pieces += 1;
                 self.is_looping = step.is_looping;
@@ -81,12 +83,14 @@ impl Tally {
         self.brought_nothing += u32::from(failure.brought_nothing());
         let is_refused = matches!(failure, Failure::Refused { .. });
         self.refusals += u32::from(is_refused);
+        let is_blank = *failure == Failure::Empty;
+        self.blanks = if is_blank { self.blanks + 1 } else { 0 };
         let Some(way) = way else {
             return;
         };
         self.failed_ways.push(way);
-        // A longer overlap may settle it.
-        if *failure == Failure::Ambiguous {
+        // A longer overlap or a longer answer may settle it.
+        if *failure == Failure::Ambiguous || self.is_prefill_blank() {
             return;
         }
         if is_refused && !self.refused.contains(&way) {
@@ -114,9 +118,22 @@ impl Tally {
         }
     }
 
+    /// Whether a prefill was answered with nothing but white space, for the first time.
+    ///
+    /// White space at the end of a prefill is not sent. The model writes it again, and it can take
+    /// all tokens of a short answer.
+    pub(super) fn is_prefill_blank(&self) -> bool {
+        self.blanks == 1 && self.failed_ways.last() == Some(&Strategy::Prefill)
+    }
+
+    fn clear_failures(&mut self) {
+        (self.failures, self.brought_nothing) = (0, 0);
+        (self.refusals, self.blanks) = (0, 0);
+    }
+
     /// Forgets what counts in a row.
     pub(super) fn forgive(&mut self, options: &ContinuationOptions) {
-        (self.failures, self.brought_nothing, self.refusals) = (0, 0, 0);
+        self.clear_failures();
         (self.stalls, self.fell) = (0, false);
         (self.repetition, self.is_looping) = (None, false);
         if self.is_refused_in_every(options) {

@@ -1,5 +1,6 @@
 //! How much of the document can a prompt show so that the answer has room?
 
+use std::borrow::Cow;
 use std::iter;
 
 use crate::wire::chat::{ChatRequest, RequestError};
@@ -72,23 +73,23 @@ pub fn first_call(
     Ok(fitted(plan, request.clone(), None))
 }
 
-/// How many times longer an answer may be than the one before, in which no document began.
+/// How many times longer an answer may be than the one before, which was too short to bring
+/// anything.
 const LONGER_ANSWER: u64 = 4;
 
-/// The request with a higher answer limit, after this many answers in which no document began.
+/// The request with a higher answer limit, after this many answers that were too short.
 ///
 /// White space, thoughts or reasoning that is not part of the text took all tokens of those. At
-/// temperature 0 the unchanged request would get the same answer. Nothing if there is no limit to
-/// raise.
+/// temperature 0 the unchanged request would get the same answer.
 fn with_longer_answer(
     request: &ChatRequest,
     answers: u32,
-) -> Result<Option<ChatRequest>, RequestError> {
+) -> Result<Cow<'_, ChatRequest>, RequestError> {
     let Some(limit) = request.requested().filter(|_| answers > 0) else {
-        return Ok(None);
+        return Ok(Cow::Borrowed(request));
     };
     let longer = limit.saturating_mul(LONGER_ANSWER.saturating_pow(answers));
-    with_least_limit(request, longer).map(Some)
+    with_least_limit(request, longer).map(Cow::Owned)
 }
 
 /// The request with an answer limit of at least this many tokens, if it has one.
@@ -114,10 +115,10 @@ pub fn next_call(
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
+    let request = &*with_longer_answer(request, run.short_answers())?;
     let wants_kpis = ask.wants == Wants::Kpis;
     let Some(base) = run.base().filter(|_| ask.way.is_some() || wants_kpis) else {
-        let longer = with_longer_answer(request, run.merge_fail_count())?;
-        return first_call(longer.as_ref().unwrap_or(request), counter, options);
+        return first_call(request, counter, options);
     };
     let tokens = counter.tokens();
     let measure = |value: &str| usize::try_from(tokens.count(value)).unwrap_or(usize::MAX);
