@@ -64,7 +64,7 @@ impl Client {
     /// What goes wrong is counted.
     pub(crate) fn new(upstream: &Upstream, errors: UpstreamErrors) -> Result<Self, BackendError> {
         let peer = Peer::new("the upstream").hiding(upstream.key.as_deref().unwrap_or_default());
-        let peer = peer.telling(move |error| errors.add(error));
+        let peer = peer.on_failure(move |error| errors.add(error));
         Ok(Self {
             http: Http::new(upstream.timeouts)?,
             peer: Arc::new(peer),

@@ -1,4 +1,4 @@
-//! Drives a run: asks, listens, joins, until the document is whole or there is a reason to stop.
+//! Drives a run: makes calls and joins the answers until the document is complete or a limit is reached.
 
 use std::error::Error;
 use std::mem;
@@ -20,78 +20,78 @@ use crate::streaming_answer::StreamingAnswer;
 use crate::text::TextContinuation;
 use crate::wire::chat::ChatRequest;
 
-/// What a run is driven with.
+/// The upstream, the request and the limits that a run is driven with.
 pub struct Drive<'a> {
-    /// Who is asked.
+    /// The upstream.
     pub backend: &'a dyn Backend,
-    /// What the caller asked.
+    /// The caller's request.
     pub request: &'a ChatRequest,
-    /// Who counts for the model.
+    /// Counts tokens for the model.
     pub counter: &'a ChatCounter<'a>,
-    /// What a call is planned by.
+    /// How calls are planned into the window.
     pub plan: &'a PlanOptions,
-    /// When the run ends, whatever is there.
+    /// When the run stops, complete or not.
     pub deadline: Option<&'a dyn Deadline>,
-    /// How many bytes of one answer are read at most.
+    /// The maximum of bytes read of one answer.
     pub most_answer_bytes: usize,
-    /// Whether the document is [told](Observe::certain) while it arrives. An answer that turns
-    /// into something that is no JSON then counts as cut there, since what was told stays.
+    /// Whether the document is [streamed](Observe::certain). If an answer stops being JSON, its
+    /// document then counts as cut there, because streamed text is never revised.
     pub live: bool,
 }
 
-/// A moment by a clock that the caller has.
+/// A deadline by the caller's clock.
 pub trait Deadline: Sync {
-    /// Whether it is over.
+    /// Whether it has passed.
     fn has_passed(&self) -> bool;
 
     /// Waits for it.
     fn wait(&self) -> BoxFuture<'_, ()>;
 }
 
-/// What a provider says at the end of an answer.
+/// The metadata at the end of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallEnd {
-    /// Why it says that the answer ended.
+    /// The provider's finish reason.
     pub finish: Option<String>,
-    /// What the call took, if it says so.
+    /// The usage that the provider reports.
     pub usage: Option<Usage>,
-    /// The tokens of the answer as they were counted here, where there was one to be joined.
+    /// The tokens of the answer as counted locally, if there was text.
     pub counted: Option<u64>,
 }
 
-/// An answer that has been read to its end, or as far as it came.
+/// An answer that was read to its end, or as far as it arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
-    /// All of its text that belongs to the document.
+    /// The text that belongs to the document.
     pub(crate) text: String,
-    /// All of its text, where some does not.
-    pub(crate) came: Option<String>,
-    /// All that the model said instead.
+    /// The full text, if it differs from `text`.
+    pub(crate) full_text: Option<String>,
+    /// The model's refusal text.
     pub(crate) refusal: String,
     pub(crate) end: CallEnd,
-    /// What broke it off, if something did. What arrived before is an answer that was cut.
+    /// The error that interrupted the answer. The text before it is a cut answer.
     pub(crate) broken: Option<BackendError>,
-    /// Whether it was cut off at a marker after a part of it had been streamed.
+    /// Whether the answer was cut at a marker after part of it had been streamed.
     pub(crate) is_cut_at_marker: bool,
-    /// The calls that were not answered before.
+    /// The failed attempts before the answer.
     pub(crate) retried: Option<Retried>,
-    /// Why the last of them was not, until one is.
+    /// The error of the last attempt, until an answer begins.
     pub(crate) unanswered: Option<BackendError>,
 }
 
-/// Hears what happens while it happens, and keeps it.
+/// Observes a run while it is driven.
 pub trait Observe: Send {
     /// A call is about to be made.
     fn asking(&mut self, ask: &NextCall, plan: &Plan) {
         let _ = (ask, plan);
     }
 
-    /// The call that is being made was not answered, and will be made again.
+    /// An attempt failed and will be repeated.
     fn retrying(&mut self, retry: &Retry) {
         let _ = retry;
     }
 
-    /// A call is about to be made that is to correct the document, and is so many with those before.
+    /// A call for a correction is about to be made. `iteration` counts all calls of the run.
     fn correcting(&mut self, iteration: u32, plan: &Plan) {
         let _ = (iteration, plan);
     }
@@ -101,12 +101,14 @@ pub trait Observe: Send {
         let _ = piece;
     }
 
-    /// The document goes on with this text, which no later answer will change. All of these
-    /// together are the document, from where it was when the run was driven.
+    /// The document continues with this text, which no later answer will change. These texts joined are
+    /// the document, from its length when the drive began.
     fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
         let _ = text;
         future::ready(()).boxed()
     }
+
+    /// A step is done. An error ends the run: steps that cannot be recorded must not be paid for.
 
     /// A step is done. An error ends the run: what cannot be kept must not be paid for.
     fn stepped<'a>(
@@ -119,7 +121,7 @@ pub trait Observe: Send {
         future::ready(Ok(())).boxed()
     }
 
-    /// The run has ended and has shown this about its strategies.
+    /// The run has ended with these results of its strategies.
     fn learnt(&mut self, results: StrategyResults) {
         let _ = results;
     }
@@ -127,38 +129,38 @@ pub trait Observe: Send {
 
 impl Observe for () {}
 
-/// Why a run could not be driven to one of its outcomes.
+/// Why a run could not be driven to an outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// What happened could not be kept.
-    #[error("what the model answered could not be recorded")]
+    /// The observer could not record a step.
+    #[error("the model's answer could not be recorded")]
     Observe(#[source] Box<dyn Error + Send + Sync>),
-    /// What the caller sent is no request.
+    /// The caller's request is invalid.
     #[error(transparent)]
     Prompt(PromptError),
-    /// The run was moved on by somebody else meanwhile.
+    /// Other code advanced the run meanwhile.
     #[error(transparent)]
     Answer(#[from] AnswerError),
 }
 
-/// What a run was stopped by, besides what its outcome tells.
+/// The error that stopped a run, in addition to its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopCause {
-    /// The model, or the way to it.
+    /// The upstream could not be reached or returned an error.
     Backend {
-        /// What went wrong.
+        /// The error.
         error: BackendError,
-        /// How often it did before.
+        /// The failed attempts before it.
         retried: Option<Retried>,
     },
-    /// The window.
+    /// The call does not fit the window.
     Window(PromptError),
 }
 
-/// Asks until the run has ended. What comes back tells what it was stopped by, if anything.
+/// Makes calls until the run has ended. Returns the error that stopped it, if any.
 ///
-/// Dropping the future ends the call that is being made; the run then is what it was after its
-/// last step, and can be driven again.
+/// Dropping the future cancels the current call. The run then is as after its last step and can be
+/// driven again.
 pub async fn complete(
     run: &mut Continuation,
     drive: &Drive<'_>,
@@ -173,8 +175,9 @@ pub async fn complete(
     driven
 }
 
-/// The same for a text: asks until its provider does not say any more that it was cut off, or until
-/// a limit. What it shows about a strategy says nothing about documents.
+/// Completes a text: makes calls until the provider no longer reports that the answer was cut off,
+/// or a limit is reached. Strategy results of texts are not reported, since they say nothing about
+/// documents.
 pub async fn complete_text(
     run: &mut TextContinuation,
     drive: &Drive<'_>,
@@ -184,18 +187,18 @@ pub async fn complete_text(
     drive_on(DrivenRun::Text(run), drive, &mut tally, observer).await
 }
 
-/// Asks until the run has ended, and counts what became of its strategies.
+/// Makes calls until the run has ended, and counts the results of its strategies.
 async fn drive_on(
     mut run: DrivenRun<'_>,
     drive: &Drive<'_>,
     tally: &mut StrategyTally,
     observer: &mut dyn Observe,
 ) -> Result<Option<StopCause>, DriveError> {
-    // What the upstream said to the last call that it refused, and what broke off the last answer.
+    // The last call that the upstream rejected, and the error that interrupted the last answer.
     let mut refusal = None;
     let mut broken = None;
     run.begin(drive);
-    let mut told = run.settled_len();
+    let mut streamed = run.settled_len();
     let mut sizing = Sizing::new(drive);
     while let Some(ask) = run.next() {
         if drive.is_late() {
@@ -229,22 +232,22 @@ async fn drive_on(
         }
         let is_at_cut = collected.remove_echo(begun) || starts_at_cut;
         let is_silent = collected.text.is_empty();
-        let obstacle = collected.obstacle();
-        if let Some((error, obstacle)) = collected.broken.as_ref().zip(obstacle.clone())
+        let stop_cause = collected.stop_cause();
+        if let Some((error, stop_cause)) = collected.broken.as_ref().zip(stop_cause.clone())
             && is_silent
         {
-            // What can be counted is worth one call and no more.
+            // The KPI question is optional, so it is made only once.
             let is_refusal = error.is_refusal() || ask.wants == Wants::Kpis;
             let message = error.to_string();
             if let Some(way) = ask.way.filter(|_| is_refusal && !error.is_about_size()) {
                 tally.add_refusal(way);
             }
             if is_refusal && note_refusal(&mut run, &ask, message, &collected, observer).await? {
-                refusal = Some(obstacle);
+                refusal = Some(stop_cause);
                 continue;
             }
             run.stop(Reason::ModelError);
-            return Ok(Some(obstacle));
+            return Ok(Some(stop_cause));
         }
         if is_silent && drive.is_late() {
             broken = collected.unanswered();
@@ -252,24 +255,24 @@ async fn drive_on(
         }
         let is_rest = run.has_begun();
         let step = run.take(drive, &ask, prefill.as_deref(), &mut collected, is_at_cut)?;
-        // What the deadline cut off cannot be judged.
+        // An answer that the deadline cut off says nothing about the strategy.
         if !drive.is_late() || step.end_len().is_some() {
             tally.add(&step);
         }
-        // What a provider withholds after the document has begun is not to be had by asking again.
+        // A provider that filtered the rest of a document would filter it again.
         if is_rest && step.end.finish.as_deref() == Some("content_filter") {
             run.stop(Reason::ContentFilter);
         }
-        broken = obstacle;
+        broken = stop_cause;
         observer
             .stepped(run.as_run(), &step, &collected.end)
             .await
             .map_err(DriveError::Observe)?;
-        told += heard;
+        streamed += heard;
         let settled = run.settled_len();
-        if drive.live && told < settled {
-            observer.certain(&run.text()[told..settled]).await;
-            told = settled;
+        if drive.live && streamed < settled {
+            observer.certain(&run.text()[streamed..settled]).await;
+            streamed = settled;
         }
     }
     Ok(match run.reason() {
@@ -279,7 +282,7 @@ async fn drive_on(
     })
 }
 
-/// Lets the run go on without an answer to this call, and says whether it can.
+/// Continues the run without an answer to this call; returns whether it can.
 async fn note_refusal(
     run: &mut DrivenRun<'_>,
     ask: &NextCall,
@@ -291,7 +294,7 @@ async fn note_refusal(
         return Ok(false);
     };
     step.end.retried = collected.retried.clone().map(Box::new);
-    // Nobody pays for a call that the server would not have, or that was never made.
+    // A call that was rejected or never made costs nothing.
     let end = CallEnd {
         usage: collected.end.usage.or(Some(Usage::default())),
         ..CallEnd::default()
@@ -300,79 +303,79 @@ async fn note_refusal(
     kept.map_err(DriveError::Observe).map(|()| true)
 }
 
-/// What is shorter than this may come back by chance.
+/// A shorter prefix may match by chance.
 pub(crate) const SHORTEST_ECHO: usize = 16;
 
-/// The rest of an answer that begins with the prefill of its call, which some servers send back;
-/// nothing if it does not.
+/// The rest of an answer that begins with the prefill of its call, which some servers repeat;
+/// `None` if it does not.
 pub fn after_echo<'a>(answer: &'a [u8], prefill: &str) -> Option<&'a [u8]> {
     let rest = answer.strip_prefix(prefill.as_bytes());
     rest.filter(|_| prefill.len() >= SHORTEST_ECHO)
 }
 
 impl Collected {
-    /// Removes the prefill, which some servers send back; whether it was there.
+    /// Removes the prefill, which some servers repeat; returns whether it was there.
     pub(crate) fn remove_echo(&mut self, prefill: &str) -> bool {
         let is_there = after_echo(self.text.as_bytes(), prefill).is_some();
         if is_there {
             self.text.drain(..prefill.len());
-            if let Some(came) = self.came.as_mut().filter(|it| it.starts_with(prefill)) {
-                came.drain(..prefill.len());
+            if let Some(full) = self.full_text.as_mut().filter(|it| it.starts_with(prefill)) {
+                full.drain(..prefill.len());
             }
         }
         is_there
     }
 
     /// All of its text.
-    fn came(&self) -> &str {
-        self.came.as_deref().unwrap_or(&self.text)
+    fn full_text(&self) -> &str {
+        self.full_text.as_deref().unwrap_or(&self.text)
     }
 
-    /// What broke it off, if something did.
-    pub(crate) fn obstacle(&self) -> Option<StopCause> {
-        self.stopped_by(self.broken.as_ref())
+    /// The error that interrupted the answer.
+    pub(crate) fn stop_cause(&self) -> Option<StopCause> {
+        self.backend_stop(self.broken.as_ref())
     }
 
-    /// What nobody waited for any longer, if it had not been answered.
+    /// The error of the last attempt, if the deadline passed before an answer.
     pub(crate) fn unanswered(&self) -> Option<StopCause> {
-        self.stopped_by(self.unanswered.as_ref())
+        self.backend_stop(self.unanswered.as_ref())
     }
 
-    fn stopped_by(&self, error: Option<&BackendError>) -> Option<StopCause> {
+    fn backend_stop(&self, error: Option<&BackendError>) -> Option<StopCause> {
         Some(StopCause::Backend {
             error: error?.clone(),
             retried: self.retried.clone(),
         })
     }
 
-    /// What a step keeps of how its answer ended.
+    /// How the answer ended, for the step.
     pub(crate) fn step_end(&self) -> StepEnd {
-        let at_marker = "the answer repeats a marker of the prompt and was cut off there";
+        let at_marker = "the answer was cut off at a marker of the prompt";
         let at_marker = self.is_cut_at_marker.then(|| at_marker.to_owned());
-        // The provider's `stop` is not the end of an answer that was cut off here.
+        // The provider's `stop` does not apply to an answer that was cut here.
         let is_end = |finish: &String| !self.is_cut_at_marker || finish != "stop";
         StepEnd {
             finish: self.end.finish.clone().filter(is_end),
             refusal: (!self.refusal.is_empty()).then(|| self.refusal.clone()),
             broken: self.broken.as_ref().map(ToString::to_string).or(at_marker),
             retried: self.retried.clone().map(Box::new),
-            answer_bytes: Some(self.came().len() as u64),
+            answer_bytes: Some(self.full_text().len() as u64),
         }
     }
 }
 
-/// A token of an answer has about so many characters, and seldom fewer.
+/// A low estimate of the characters of a token.
 const CHARS_PER_TOKEN: u64 = 3;
 
-/// The tokens of no answer have so many bytes on average: the longest are white space.
+/// No answer has more bytes per token on average: the longest tokens are white space.
 const BYTES_PER_TOKEN: u64 = 64;
 
-/// Even the shortest answer may have so many.
-const BYTES_BESIDE: u64 = 16 << 10;
+/// Allowed in addition, so that short answers are not cut.
+const EXTRA_BYTES: u64 = 16 << 10;
 
 impl Drive<'_> {
-    /// The call for what is to be asked. If its answer will be short, less is to be repeated, so
-    /// that something new has room in it.
+    /// Plans the call. If its answer will be short, the overlap is shortened, so that the answer
+    /// has room for new text.
     pub(crate) fn fit(
         &self,
         run: &mut Continuation,
@@ -394,8 +397,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Gives the run an answer as far as it came; what became of it. What arrived before a stream
-    /// broke off is an answer that was cut, like any other.
+    /// Passes an answer to the run. Text that arrived before a stream broke off is a cut answer.
     pub(crate) fn take_answer(
         &self,
         run: &mut Continuation,
@@ -403,7 +405,7 @@ impl Drive<'_> {
         collected: &mut Collected,
         is_at_cut: bool,
     ) -> Result<Step, AnswerError> {
-        let counted = self.counter.tokens().count(collected.came());
+        let counted = self.counter.tokens().count(collected.full_text());
         collected.end.counted = Some(counted);
         let is_rest = run.base().is_some();
         let answer = ModelOutput {
@@ -416,7 +418,7 @@ impl Drive<'_> {
         if let StepResult::Failed { raw, .. } = &mut step.result
             && is_rest
         {
-            *raw = readable(collected.came().as_bytes());
+            *raw = readable(collected.full_text().as_bytes());
         }
         let is_silent = collected.text.is_empty();
         if is_silent && step.end.refusal.is_some() && ask.wants != Wants::Kpis {
@@ -428,7 +430,7 @@ impl Drive<'_> {
         Ok(step)
     }
 
-    /// What the next call of a run is planned by: its answer may have the tokens that are left.
+    /// The plan options of the next call: its answer may have the remaining tokens.
     pub(crate) fn options_for(&self, run: &Continuation) -> PlanOptions {
         let mut options = self.plan.clone();
         if let Some(most) = run.options().max_output_tokens {
@@ -438,19 +440,20 @@ impl Drive<'_> {
         options
     }
 
-    /// How many bytes of an answer are read: no server that keeps to what was agreed sends more.
+    /// The maximum of bytes to read: no server that respects the token limit sends more.
     pub(crate) fn most_bytes(&self, plan: &Plan) -> usize {
-        let agreed = plan.adjusted_max_tokens.saturating_mul(BYTES_PER_TOKEN) + BYTES_BESIDE;
-        let agreed = usize::try_from(agreed).unwrap_or(usize::MAX);
-        agreed.min(self.most_answer_bytes)
+        let tokens = plan.adjusted_max_tokens;
+        let limit = tokens.saturating_mul(BYTES_PER_TOKEN) + EXTRA_BYTES;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        limit.min(self.most_answer_bytes)
     }
 
     pub(crate) fn is_late(&self) -> bool {
         self.deadline.is_some_and(Deadline::has_passed)
     }
 
-    /// Makes a call and reads its answer to the end, or as far as it comes in time. The number is
-    /// how many bytes of the document have been told meanwhile.
+    /// Makes a call and reads its answer until it ends or the deadline passes. The number is how
+    /// many bytes of the document were streamed meanwhile.
     pub(crate) async fn listen(
         &self,
         call: Call,
@@ -459,7 +462,7 @@ impl Drive<'_> {
         observer: &mut dyn Observe,
     ) -> (Collected, usize) {
         let mut collected = Collected::default();
-        let mut told = 0;
+        let mut streamed = 0;
         let mut late = match self.deadline {
             Some(deadline) => deadline.wait(),
             None => future::pending().boxed(),
@@ -468,9 +471,9 @@ impl Drive<'_> {
             Some(Ok(events)) => events,
             Some(Err(error)) => {
                 collected.broken = Some(error);
-                return (collected, told);
+                return (collected, streamed);
             }
-            None => return (collected, told),
+            None => return (collected, streamed),
         };
         while let Some(Some(event)) = in_time(&mut late, events.next()).await {
             collected.unanswered = None;
@@ -481,7 +484,7 @@ impl Drive<'_> {
                     if let Some(arriving) = &mut arriving {
                         let certain = arriving.feed(&text);
                         if self.live && !certain.is_empty() {
-                            told += certain.len();
+                            streamed += certain.len();
                             observer.certain(&certain).await;
                         }
                         if arriving.is_spoilt() {
@@ -509,14 +512,14 @@ impl Drive<'_> {
         if let Some(arriving) = arriving {
             collected.is_cut_at_marker = arriving.is_cut_at_marker(&collected.text);
             let document = arriving.of_document(collected.text.clone());
-            let came = mem::replace(&mut collected.text, document);
-            collected.came = (came != collected.text).then_some(came);
+            let full = mem::replace(&mut collected.text, document);
+            collected.full_text = (full != collected.text).then_some(full);
         }
-        (collected, told)
+        (collected, streamed)
     }
 }
 
-/// What a future gives, unless the deadline comes first.
+/// The output of a future, unless the deadline passes first.
 async fn in_time<T>(
     late: &mut BoxFuture<'_, ()>,
     future: impl Future<Output = T> + Unpin,
@@ -532,17 +535,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_echo_is_removed_from_what_came_only_where_it_stands() {
+    fn an_echo_is_removed_from_the_full_text_only_if_it_is_there() {
         let prefill = "[\"alpha\", \"beta\"";
         let answer = format!("{prefill}]");
-        for (came, left) in [(answer.clone(), "]"), ("é".repeat(20), &"é".repeat(20))] {
+        for (full, left) in [(answer.clone(), "]"), ("é".repeat(20), &"é".repeat(20))] {
             let mut collected = Collected {
                 text: answer.clone(),
-                came: Some(came),
+                full_text: Some(full),
                 ..Collected::default()
             };
             assert!(collected.remove_echo(prefill));
-            assert_eq!((collected.text.as_str(), collected.came()), ("]", left));
+            assert_eq!(
+                (collected.text.as_str(), collected.full_text()),
+                ("]", left)
+            );
         }
     }
 }

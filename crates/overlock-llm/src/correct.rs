@@ -1,4 +1,4 @@
-//! Asks the model once to correct a whole document that violates its schema.
+//! Asks the model once to correct a complete document that violates its schema.
 
 use crate::backend::Usage;
 use crate::complete::{Drive, DriveError, Observe, StopCause};
@@ -7,10 +7,11 @@ use crate::prompt::{FittedCall, PromptError, correction_call};
 use crate::run::Run;
 
 /// Shows the model its document and the violation, and replaces the document if the answer is a
-/// whole one that `check` accepts. Else the document stays, and the step says why.
+/// complete one that `check` accepts. Otherwise the document does not change, and the step says
+/// why.
 ///
-/// Makes no call if the run [has had its correction](Continuation::can_be_corrected) or a limit is
-/// reached. What comes back is what the call was stopped by, if anything.
+/// Makes no call if the run [cannot be corrected](Continuation::can_be_corrected) or the deadline
+/// has passed. Returns the error that stopped the call, if any.
 pub async fn correct(
     run: &mut Continuation,
     violation: &str,
@@ -31,17 +32,17 @@ pub async fn correct(
     observer.correcting(run.iterations() + 1, &plan);
     let most_bytes = drive.most_bytes(&plan);
     let (mut collected, _) = drive.listen(call, most_bytes, None, observer).await;
-    let (obstacle, is_silent) = (collected.obstacle(), collected.text.is_empty());
-    if is_silent && obstacle.is_none() && drive.is_late() {
+    let (stop_cause, is_silent) = (collected.stop_cause(), collected.text.is_empty());
+    if is_silent && stop_cause.is_none() && drive.is_late() {
         return Ok(collected.unanswered());
     }
     let document = match collected.broken.as_ref().filter(|_| is_silent) {
         Some(error) => {
-            // Nobody pays for a call that was not answered.
+            // A call without an answer costs nothing.
             collected.end.usage = collected.end.usage.or(Some(Usage::default()));
             Err(error.to_string())
         }
-        None => match Continuation::read_whole(&collected.text) {
+        None => match Continuation::complete_document(&collected.text) {
             Ok(document) => check(&document).await.map(|()| document),
             Err(why) => Err(why),
         },
@@ -55,6 +56,6 @@ pub async fn correct(
         .stepped(Run::Document(run), &step, &collected.end)
         .await;
     stepped.map_err(DriveError::Observe)?;
-    // What broke off a document that came whole stopped nothing.
-    Ok(obstacle.filter(|_| step.end_len().is_none()))
+    // An error after a complete document stopped nothing.
+    Ok(stop_cause.filter(|_| step.end_len().is_none()))
 }

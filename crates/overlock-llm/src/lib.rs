@@ -1,14 +1,14 @@
-//! Whole answers from language models.
+//! Complete answers from language models.
 //!
-//! A model's long answer arrives in pieces. A [`Continuation`] says what to ask next, joins what
-//! comes back, and knows when to stop; what the caller gets is one whole document, or the best
-//! valid part of it with an honest word why.
+//! A model may need several calls for a long answer. A [`Continuation`] decides what to ask next,
+//! joins the answers, and decides when to stop. The caller gets the complete document, or its
+//! longest valid part and the reason why it is incomplete.
 //!
 //! ```
 //! use overlock_llm::{ModelOutput, Continuation, ContinuationOptions, Outcome};
 //!
 //! let mut run = Continuation::new(ContinuationOptions::default());
-//! let ask = run.next().expect("nothing has been asked yet");
+//! let ask = run.next().expect("the first call");
 //! let answer = ModelOutput::new(br#"{"title": "Bees", "rows": [1, 2"#, 12);
 //! run.answered(&ask, &answer)?;
 //! assert_eq!(run.outcome(), None);
@@ -21,9 +21,9 @@
 //! # Ok::<(), overlock_llm::AnswerError>(())
 //! ```
 //!
-//! By default this crate is pure: it reads and writes what a [`Backend`] carries, and needs no
-//! network, no runtime and no clock. The feature `http` adds the client for the servers of
-//! providers and finds out what they are; `testing` adds a scripted model and a server for it.
+//! By default this crate needs no network, runtime or clock: the caller provides a [`Backend`]. The
+//! feature `http` adds the HTTP client and server discovery; `testing` adds a scripted model and a
+//! server for it.
 
 // From a request to a document.
 mod complete;
@@ -31,11 +31,11 @@ mod correct;
 mod run;
 mod streaming_answer;
 
-// What arrives, in which protocol.
+// Wire protocols and the assembly of streams.
 pub mod assembler;
 pub mod wire;
 
-// What to ask, and when to stop.
+// The next call, and when to stop.
 mod continuation;
 mod marker;
 mod progress;
@@ -45,10 +45,10 @@ mod strategy;
 mod strategy_history;
 mod text;
 
-// What one of many is asked.
+// Chat rooms.
 mod room;
 
-// Who is asked.
+// The upstream.
 mod backend;
 #[cfg(feature = "http")]
 mod http;
@@ -70,14 +70,14 @@ pub use continuation::{
 pub use correct::correct;
 #[cfg(feature = "http")]
 pub use http::{
-    Anthropic, Body, BodyError, CallFailure, Discover, Discovery, Embeddings, Http, LearntWindow,
-    OpenAi, Peer, Product, Refused, Response, Retrying, ServedModel, Server, ServerInfo, Timeouts,
-    bearer_headers, below, full_body, retried,
+    Anthropic, Body, BodyError, CallFailure, Discover, Discovery, Embeddings, ErrorResponse, Http,
+    LearntWindow, OpenAi, Peer, Product, Response, Retrying, ServedModel, Server, ServerInfo,
+    Timeouts, bearer_headers, below, full_body, retried,
 };
 pub use marker::Marker;
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};
-pub use room::{RoomQuestion, Said, age_in_days, persona_options, remembered_since};
+pub use room::{RoomMessage, RoomQuestion, age_in_days, persona_options, remembered_since};
 pub use run::Run;
 pub use strategy::{Strategy, strategies_for_prefill};
 pub use strategy_history::{StrategyHistory, StrategyResults};

@@ -1,8 +1,8 @@
 //! Marks the parts of a prompt so that no marker can end up in a document.
 //!
-//! Models copy markers into their answers. A marker therefore carries a digest that no document
-//! contains by chance: in the head of an answer it is removed, and an answer that has it anywhere
-//! else is refused.
+//! Models copy markers into their answers. A marker therefore contains a digest that no document
+//! contains by chance. At the head of an answer markers are removed; an answer with one anywhere
+//! else is rejected.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use crate::wire::chat::ChatRequest;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The names of all blocks that a prompt may have.
+/// The names of all blocks in prompts.
 pub(crate) const BLOCK_NAMES: [&str; 5] = ["overlap", "written", "document", "complete", "cut-off"];
 
-/// How many bytes of the digest a marker shows, as two hexadecimal digits each.
+/// How many bytes of the digest a marker contains, in hexadecimal.
 const DIGEST_BYTES: usize = 4;
 
 /// The digest in the markers of one run, such as `[[overlap-1f0c9a2e]]`.
@@ -30,16 +30,16 @@ impl Default for Marker {
 }
 
 impl Marker {
-    /// The marker of a run that is identified by these bytes, such as its request.
+    /// The marker for a run with this seed, such as its request.
     pub(crate) fn from_seed(seed: &[u8]) -> Self {
         let mut digest = String::with_capacity(2 * DIGEST_BYTES);
         for byte in &Sha256::digest(seed)[..DIGEST_BYTES] {
-            let _ = write!(digest, "{byte:02x}"); // a string takes everything
+            let _ = write!(digest, "{byte:02x}"); // writing to a string cannot fail
         }
         Self { digest }
     }
 
-    /// The marker of the runs for a request. A run that is driven again has the same one.
+    /// The marker for a request. A resumed run has the same one.
     pub(crate) fn of_request(request: &ChatRequest) -> Self {
         Self::from_seed(request.clone().into_value().to_string().as_bytes())
     }
@@ -71,8 +71,8 @@ impl Marker {
         }
     }
 
-    /// Whether an answer has the marker in it, or ends within one. The digest alone counts: the
-    /// rest of the marker may stand at the end of the document already.
+    /// Whether an answer contains a marker or ends within one. The digest alone counts, because the
+    /// start of the marker may already be at the end of the document.
     pub(crate) fn is_in(&self, answer: &[u8]) -> bool {
         self.find(answer).is_some() || self.cut_len(answer) > 0
     }
@@ -90,14 +90,13 @@ impl Marker {
         Some(starts.min().unwrap_or(at))
     }
 
-    /// How many bytes at the end of an answer are a marker that was cut off in its digest.
+    /// The length of a marker at the end of an answer that is cut off in its digest.
     pub(crate) fn cut_len(&self, answer: &[u8]) -> usize {
         let least = |marker: &str| marker.len() - self.digest.len() - "]]".len();
         self.longest_end(answer, least)
     }
 
-    /// How many bytes at the end of an answer may be the beginning of a marker, or of a digest that
-    /// stands in none.
+    /// The length of the end of an answer that may be the start of a marker or of a bare digest.
     pub(crate) fn may_begin_len(&self, answer: &[u8]) -> usize {
         let digest = self.digest.as_bytes();
         let mut lengths = (1..digest.len()).rev();
@@ -123,7 +122,7 @@ impl Marker {
 #[derive(Debug)]
 pub(crate) struct MarkerFilter {
     marker: Marker,
-    /// What may still become a marker.
+    /// Text that may still become a marker.
     held: String,
     is_head: bool,
     has_leaked: bool,
@@ -147,7 +146,7 @@ impl MarkerFilter {
         }
         self.held.push_str(piece);
         if self.is_head {
-            // All of the head is kept until it ends: a line break belongs to the marker before it.
+            // The head is held until it ends: a line break belongs to the marker before it.
             let rest = self.marker.strip_head(self.held.as_bytes());
             let begun = rest.trim_ascii_start();
             if self.marker.may_begin_len(begun) == begun.len() {
@@ -177,7 +176,7 @@ impl MarkerFilter {
         self.marker.is_in(self.marker.strip_head(answer.as_bytes()))
     }
 
-    /// All that was fed, without markers.
+    /// The answer without markers, cut at the first one outside its head.
     pub(crate) fn without_markers(&self, answer: &str) -> String {
         let head = self.marker.strip_head(answer.as_bytes()).len();
         let text = &answer[answer.len() - head..];
@@ -227,8 +226,7 @@ mod tests {
         assert!(!marker.is_in(b"[[[["));
     }
 
-    /// What an answer may be made of: markers, whole or cut off, digests that stand in none, blanks
-    /// and text.
+    /// Parts of an answer: markers, complete or cut, bare digests, white space and text.
     fn part() -> impl Strategy<Value = String> {
         let names = prop::sample::select(BLOCK_NAMES.to_vec());
         let markers = (names, any::<bool>()).prop_map(|(name, opens)| {

@@ -1,45 +1,41 @@
-//! What is a room of many to the one who is to answer in it?
+//! The chat request of a persona that answers in a room with any number of speakers.
 //!
-//! A room has any number of speakers, a chat request one who asks and one who answers. To a persona
-//! what it said itself are its answers, and whatever anybody else said, whoever they are, is what it
-//! is asked. Which memories are worth telling and how they are written is for `plan` to say; here is
-//! only which of them it can choose from.
+//! To the model, the persona's own messages are assistant messages, and those of all others are
+//! user messages. `overlock_budget::plan` selects and formats the memories.
 //!
-//! Values in, values out: where rooms and memories are kept is not known here, and neither is the
-//! time.
+//! This module does no I/O: the caller passes the messages and the time.
 
 use overlock_budget::{ChatRole, MemoryOptions, PlanOptions};
 use serde_json::{Map, Value, json};
 
-/// Something that was said in a room.
+/// A message that was posted in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Said<'a> {
-    /// Who said it.
+pub struct RoomMessage<'a> {
+    /// The name of the sender.
     pub sender: &'a str,
-    /// As what it was posted.
+    /// The role it was posted with.
     pub role: &'a str,
-    /// What was said.
+    /// The text.
     pub text: &'a str,
 }
 
-/// What a persona is to answer.
+/// The question to a persona.
 #[derive(Clone, Copy, Debug)]
 pub struct RoomQuestion<'a> {
-    /// Who is to answer.
+    /// The persona that should answer.
     pub persona: &'a str,
     /// The model that answers for it.
     pub model: &'a str,
-    /// What it is told before anything that was said.
+    /// The system prompt.
     pub system: Option<&'a str>,
-    /// What was said, the oldest first.
-    pub said: &'a [Said<'a>],
-    /// The tokens that the answer is to have.
+    /// The messages of the room, the oldest first.
+    pub messages: &'a [RoomMessage<'a>],
+    /// The maximum tokens of the answer.
     pub max_tokens: u64,
 }
 
-impl Said<'_> {
-    /// What it is to a persona: its own answer, or something it is asked, unless it was posted for
-    /// everybody to go by.
+impl RoomMessage<'_> {
+    /// The role for the model of a persona: system messages stay system messages.
     pub fn role_for(&self, persona: &str) -> ChatRole {
         match self.role {
             "system" => ChatRole::System,
@@ -50,32 +46,30 @@ impl Said<'_> {
 }
 
 impl RoomQuestion<'_> {
-    /// The request with all of it. The system prompt, if there is one, is its first message, and what
-    /// was said follows message by message.
+    /// The chat request: the system prompt, then the messages of the room.
     pub fn request(&self) -> Value {
         let system = self
             .system
             .map(|text| json!({ "role": ChatRole::System.name(), "content": text }));
-        let said = self.said.iter().map(|said| {
-            let role = said.role_for(self.persona);
-            let mut told = Map::new();
-            told.insert("role".to_owned(), role.name().into());
-            // Of several who ask, a model is told who it is.
+        let posted = self.messages.iter().map(|posted| {
+            let role = posted.role_for(self.persona);
+            let mut message = Map::new();
+            message.insert("role".to_owned(), role.name().into());
             if role == ChatRole::User {
-                told.insert("name".to_owned(), name_of(said.sender).into());
+                message.insert("name".to_owned(), name_for_api(posted.sender).into());
             }
-            told.insert("content".to_owned(), said.text.into());
-            Value::Object(told)
+            message.insert("content".to_owned(), posted.text.into());
+            Value::Object(message)
         });
-        let messages: Vec<Value> = system.into_iter().chain(said).collect();
+        let messages: Vec<Value> = system.into_iter().chain(posted).collect();
         json!({ "model": self.model, "max_tokens": self.max_tokens, "messages": messages })
     }
 }
 
-/// How a window is divided where memories are told beside what was said.
+/// The plan options of a question with memories.
 ///
-/// Anybody can say what no window holds. It goes, and all that is older with it, but what is
-/// remembered and has room must not go along.
+/// A message may be too large for any window. It is dropped with all older messages, but memories
+/// that fit must not be dropped with it.
 pub fn persona_options(options: &PlanOptions) -> PlanOptions {
     PlanOptions {
         fill_gaps: true,
@@ -83,7 +77,7 @@ pub fn persona_options(options: &PlanOptions) -> PlanOptions {
     }
 }
 
-/// Since when memories are worth telling, if it is now; both in milliseconds since 1970.
+/// Since when memories are included; both times in milliseconds since 1970.
 pub fn remembered_since(options: &MemoryOptions, now: u64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -96,7 +90,10 @@ pub fn remembered_since(options: &MemoryOptions, now: u64) -> u64 {
 
 /// How old a memory is, in days; both times in milliseconds since 1970.
 pub fn age_in_days(at: u64, now: u64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "nobody counts so exactly")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "the loss is below a millisecond for thousands of years"
+    )]
     let milliseconds = now.saturating_sub(at) as f64;
     milliseconds / DAY
 }
@@ -104,8 +101,8 @@ pub fn age_in_days(at: u64, now: u64) -> f64 {
 /// The milliseconds of a day.
 const DAY: f64 = 24.0 * 60.0 * 60.0 * 1000.0;
 
-/// A name as models take it: letters, digits, `_` and `-`, no more than 64 of them.
-fn name_of(sender: &str) -> String {
+/// A name that the API accepts: at most 64 letters, digits, `_` and `-`.
+fn name_for_api(sender: &str) -> String {
     let plain = |character: char| {
         if character.is_ascii_alphanumeric() || character == '-' {
             character
@@ -124,8 +121,8 @@ mod tests {
 
     use super::*;
 
-    fn said<'a>(sender: &'a str, role: &'a str) -> Said<'a> {
-        Said {
+    fn message<'a>(sender: &'a str, role: &'a str) -> RoomMessage<'a> {
+        RoomMessage {
             sender,
             role,
             text: "x",
@@ -133,18 +130,18 @@ mod tests {
     }
 
     #[test]
-    fn what_a_persona_said_are_its_answers_and_everything_else_is_asked() {
+    fn own_messages_are_assistant_messages_and_others_are_user_messages() {
         for (sender, role, expected) in [
             ("ana", "user", ChatRole::User),
             ("helper", "user", ChatRole::Assistant),
             ("helper", "assistant", ChatRole::Assistant),
-            // Another persona's answer is a question to this one.
+            // Another persona's answer is a user message.
             ("other", "assistant", ChatRole::User),
             ("ana", "whatever", ChatRole::User),
             ("helper", "system", ChatRole::System),
         ] {
-            let found = said(sender, role).role_for("helper");
-            assert_eq!(found, expected, "{sender} as {role}");
+            let role_found = message(sender, role).role_for("helper");
+            assert_eq!(role_found, expected, "{sender} as {role}");
         }
     }
 
@@ -154,7 +151,7 @@ mod tests {
             persona: "helper",
             model: "gpt-4o",
             system: Some("Be brief."),
-            said: &[said("Jörg K.", "user"), said("helper", "user")],
+            messages: &[message("Jörg K.", "user"), message("helper", "user")],
             max_tokens: 9,
         };
         let expected = json!({ "model": "gpt-4o", "max_tokens": 9, "messages": [
@@ -166,17 +163,17 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_no_window_holds_takes_no_memory_along() {
+    fn a_message_that_fits_no_window_does_not_displace_memories() {
         let long = "word ".repeat(100_000);
-        let text = |text| Said {
+        let text = |text| RoomMessage {
             text,
-            ..said("ana", "user")
+            ..message("ana", "user")
         };
         let question = RoomQuestion {
             persona: "helper",
             model: "gpt-4",
             system: None,
-            said: &[text("first"), text(&long), text("then"), text("last")],
+            messages: &[text("first"), text(&long), text("then"), text("last")],
             max_tokens: 500,
         };
         let memory = Memory {
@@ -199,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn memories_are_told_for_as_long_as_the_options_say() {
+    fn memories_are_included_for_the_days_of_the_options() {
         let options = |days| MemoryOptions {
             importance: 0.6,
             days,
@@ -216,27 +213,27 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_said_can_be_asked(
+        fn any_messages_make_a_valid_request(
             speakers in proptest::collection::vec((".{0,80}", ".{0,9}", ".{1,20}"), 1..6),
             system in proptest::option::of(".{0,9}"),
             persona in ".{0,9}",
         ) {
-            let said: Vec<Said<'_>> = speakers
-                .iter()
-                .map(|(sender, role, text)| Said { sender, role, text })
-                .collect();
+                    let posted: Vec<RoomMessage<'_>> = speakers
+                        .iter()
+                        .map(|(sender, role, text)| RoomMessage { sender, role, text })
+                        .collect();
             let question = RoomQuestion {
                 persona: &persona,
                 model: "gpt-4o",
                 system: system.as_deref(),
-                said: &said,
+                messages: &posted,
                 max_tokens: 9,
             };
             let request = question.request();
             let messages = request["messages"].as_array().cloned().unwrap_or_default();
-            prop_assert_eq!(messages.len(), said.len() + usize::from(system.is_some()));
-            for (message, said) in messages.iter().rev().zip(said.iter().rev()) {
-                prop_assert_eq!(&message["content"], said.text);
+            prop_assert_eq!(messages.len(), posted.len() + usize::from(system.is_some()));
+            for (message, posted) in messages.iter().rev().zip(posted.iter().rev()) {
+                prop_assert_eq!(&message["content"], posted.text);
                 let name = message["name"].as_str().unwrap_or_default();
                 let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
                 prop_assert!(name.len() <= 64 && name.bytes().all(is_plain));

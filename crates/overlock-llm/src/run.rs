@@ -1,7 +1,4 @@
-//! What is driven: a document or a text.
-//!
-//! Both take the same loop. They differ in how they ask for the rest and in what an answer does to
-//! them, which is decided here and in their own modules.
+//! A run of either kind, document or text, for the loop that drives both.
 
 use overlock_json::PartialDocument;
 
@@ -14,14 +11,14 @@ use crate::text::TextContinuation;
 /// A run as observers see it.
 #[derive(Clone, Copy, Debug)]
 pub enum Run<'a> {
-    /// One whose answers make a document.
+    /// A run that produces a JSON document.
     Document(&'a Continuation),
-    /// One whose answers make a text.
+    /// A run that produces a plain text.
     Text(&'a TextContinuation),
 }
 
 impl<'a> Run<'a> {
-    /// The run, if it makes a document.
+    /// The document run, if it is one.
     pub fn document(self) -> Option<&'a Continuation> {
         match self {
             Self::Document(run) => Some(run),
@@ -44,7 +41,7 @@ impl DrivenRun<'_> {
         }
     }
 
-    /// Takes what follows from the request.
+    /// Applies the settings of the request.
     pub(crate) fn begin(&mut self, drive: &Drive<'_>) {
         match self {
             Self::Document(run) => {
@@ -62,7 +59,7 @@ impl DrivenRun<'_> {
         }
     }
 
-    /// The call for what is asked.
+    /// Plans the call into the window.
     pub(crate) fn fit(
         &mut self,
         drive: &Drive<'_>,
@@ -74,7 +71,7 @@ impl DrivenRun<'_> {
         }
     }
 
-    /// Listens to the answer to a call with this prefill.
+    /// The stream of the answer to a call with this prefill.
     pub(crate) fn arriving(&self, ask: &NextCall, prefill: Option<&str>) -> StreamingAnswer {
         match self {
             Self::Document(run) => StreamingAnswer::new(run.base(), ask),
@@ -82,7 +79,7 @@ impl DrivenRun<'_> {
         }
     }
 
-    /// Takes an answer as far as it arrived.
+    /// Joins an answer, complete or not.
     pub(crate) fn take(
         &mut self,
         drive: &Drive<'_>,
@@ -97,8 +94,7 @@ impl DrivenRun<'_> {
         }
     }
 
-    /// Takes note that the upstream refuses the call. Nothing comes back if there is no other way
-    /// to ask.
+    /// Records that the upstream rejected the call. Returns `None` if there is no alternative.
     pub(crate) fn refused(&mut self, ask: &NextCall, message: String) -> Option<Step> {
         match self {
             Self::Document(run) => run.refused(ask, message),
@@ -113,7 +109,7 @@ impl DrivenRun<'_> {
         }
     }
 
-    /// Whether something was there before the call.
+    /// Whether there is text to continue.
     pub(crate) fn has_begun(&self) -> bool {
         match self {
             Self::Document(run) => run.base().is_some(),
@@ -121,7 +117,7 @@ impl DrivenRun<'_> {
         }
     }
 
-    /// Why the run ended without all that was asked for, if it did.
+    /// Why the run ended incomplete, if it did.
     pub(crate) fn reason(&self) -> Option<Reason> {
         match self {
             Self::Document(run) => run.outcome().and_then(Outcome::reason),
@@ -136,7 +132,7 @@ impl DrivenRun<'_> {
         }
     }
 
-    /// How many bytes of the text no later answer will change.
+    /// The length of the text that no later answer changes.
     pub(crate) fn settled_len(&self) -> usize {
         match self {
             Self::Document(run) => run.base().map_or(0, PartialDocument::settled_len),

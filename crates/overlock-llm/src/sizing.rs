@@ -1,7 +1,7 @@
-//! What are the calls of a run planned by, once the server has refused one for its size?
+//! Corrects the token count of calls after the server rejected one for its size.
 //!
-//! Where another tokenizer stands in for the model's own, a call may be larger than it was counted.
-//! The refusal names the true sizes: the call is planned again with them and made once more.
+//! If another tokenizer is used instead of the model's own, a call may be larger than counted. The
+//! error names the true sizes, and the call is planned and made again with them.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::backend::{RefusedSize, Retried, Retry};
 use crate::complete::{Collected, Drive};
 use crate::prompt::begun_tokens;
 
-/// The counter and the options of a drive, corrected by the sizes that refusals name.
+/// The counter and the plan options of a drive, corrected by the sizes in size errors.
 pub(crate) struct Sizing<'a> {
     counter: ChatCounter<'a>,
     options: PlanOptions,
-    /// The last call, if it was refused for its size and is planned again.
+    /// The rejected call, while it is repeated.
     refused: Option<Retry>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Sizing<'a> {
         }
     }
 
-    /// The same drive, whose calls are planned by this.
+    /// The drive with the corrected counter and options.
     pub(crate) fn drive<'b>(&'b self, drive: &Drive<'b>) -> Drive<'b> {
         Drive {
             counter: &self.counter,
@@ -37,9 +37,9 @@ impl<'a> Sizing<'a> {
         }
     }
 
-    /// Whether a call with this plan and this prefill was refused for its size and is to be planned
-    /// again. That happens once, and only if it then fits; the answer to the second call records
-    /// the first.
+    /// Returns the failed attempt if the call was rejected for its size and should be planned again.
+    /// That happens once in a row, and only if the call then fits; the answer to the second call
+    /// records the first.
     pub(crate) fn plan_again(
         &mut self,
         collected: &mut Collected,
@@ -63,13 +63,13 @@ impl<'a> Sizing<'a> {
         self.refused.as_ref()
     }
 
-    /// Takes the sizes from a refusal; whether they change how the call is planned.
+    /// Applies the sizes from an error; returns whether they change the plan.
     fn learn(&mut self, size: RefusedSize, plan: &Plan, prefill: &str) -> bool {
         let begun = begun_tokens(prefill, &self.counter);
         let counted = plan.input_token_count.saturating_add(begun);
         let input = size.input.filter(|input| *input > counted);
         if let Some(input) = input {
-            // What is sent next may need even more for each counted token than what was refused.
+            // The next request may have even more tokens per counted token, so add a margin.
             let input = input.saturating_add(input / 16);
             let scale = Scale::of(self.counter.scale().apply(input), counted);
             self.counter = self.counter.scaled(scale);

@@ -1,19 +1,19 @@
-//! How is a model asked to go on?
+//! The strategies to ask a model for the rest of an answer.
 
 use overlock_json::Protocol;
 use serde::{Deserialize, Serialize};
 
-/// A way to ask for the rest of an answer.
+/// How a model is asked for the rest of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// What there is goes in as the beginning of the model's own message, without another word, and
-    /// the answer starts exactly at the cut.
+    /// The document so far is sent as the start of the model's own message, without instructions,
+    /// and the answer starts exactly at the cut.
     Prefill,
-    /// The model begins by repeating the end of what there is. It must not be held to valid JSON
-    /// meanwhile, because a fragment is none.
+    /// The model begins by repeating the end of the document. JSON mode must be off, because the
+    /// answer is only a fragment of a document.
     Overlap,
-    /// The model writes what is missing as a document of its own, in the same wrapper.
+    /// The model writes the missing part as a separate document with the same outer keys.
     Remainder,
 }
 
@@ -27,13 +27,13 @@ impl Strategy {
         }
     }
 
-    /// Whether the request may still hold the model to valid JSON. After a beginning that is for
-    /// the backend to say, which knows whether the server's grammar goes on from there.
+    /// Whether the request keeps its response format. With a prefill, the backend removes it if the
+    /// server's grammar would start from the beginning.
     pub fn keeps_response_format(self) -> bool {
         matches!(self, Self::Prefill | Self::Remainder)
     }
 
-    /// What the stitch is told about an answer to it.
+    /// The protocol for joining its answers.
     pub(crate) fn protocol(self) -> Protocol {
         match self {
             Self::Prefill => Protocol::Prefill,
@@ -43,7 +43,7 @@ impl Strategy {
     }
 }
 
-/// The ways to ask a model, given whether its answer can be begun for it, the best first; each next one is tried after the one before failed.
+/// The strategies for a model, the best first. Each is tried after the one before it failed.
 ///
 /// ```
 /// use overlock_llm::{Strategy, strategies_for_prefill};
@@ -53,8 +53,6 @@ impl Strategy {
 /// ```
 pub fn strategies_for_prefill(can_prefill: bool) -> Vec<Strategy> {
     let prefill = can_prefill.then_some(Strategy::Prefill);
-    let ways = prefill
-        .into_iter()
-        .chain([Strategy::Overlap, Strategy::Remainder]);
-    ways.collect()
+    let others = [Strategy::Overlap, Strategy::Remainder];
+    prefill.into_iter().chain(others).collect()
 }

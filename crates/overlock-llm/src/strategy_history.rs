@@ -1,4 +1,4 @@
-//! Which strategies have worked for a model, and in which order are they tried next?
+//! Which strategies have worked for a model, and in which order should they be tried next?
 //!
 //! A run reports one result for each strategy that it used. The last results of a model on a
 //! server make its [`StrategyHistory`], which reorders the strategies. The time is passed in.
@@ -16,18 +16,18 @@ use crate::strategy::Strategy;
 ///
 /// A strategy worked if at least as many of its answers were joined as failed. An answer failed if
 /// it could not be joined, or if the upstream refused the call although it took a call with another
-/// strategy. Broken streams, timeouts, content filters and limits are no failures of a strategy.
+/// strategy. Broken streams, timeouts, content filters and limits are not failures of a strategy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StrategyResults(BTreeMap<Strategy, bool>);
 
 impl StrategyResults {
-    /// Whether the run has shown nothing about any strategy.
+    /// Whether the run has no result for any strategy.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a strategy worked; nothing if the run did not use it.
+    /// Whether a strategy worked; `None` if the run did not use it.
     pub fn worked(&self, way: Strategy) -> Option<bool> {
         self.0.get(&way).copied()
     }
@@ -41,10 +41,10 @@ impl FromIterator<(Strategy, bool)> for StrategyResults {
 
 /// Counts the answers to each strategy in one run.
 #[derive(Debug, Default)]
-pub(crate) struct StrategyTally(BTreeMap<Strategy, Counts>);
+pub(crate) struct StrategyTally(BTreeMap<Strategy, AnswerCounts>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct AnswerCounts {
     joined: u32,
     failed: u32,
     refused: u32,
@@ -71,8 +71,8 @@ impl StrategyTally {
     }
 
     pub(crate) fn results(&self) -> StrategyResults {
-        let result = |(way, counts): (&Strategy, &Counts)| {
-            // An upstream that takes no call at all does not refuse the strategy.
+        let result = |(way, counts): (&Strategy, &AnswerCounts)| {
+            // An upstream that rejects every call does not reject the strategy.
             let takes_others = self
                 .0
                 .iter()
@@ -85,14 +85,14 @@ impl StrategyTally {
     }
 }
 
-/// Whether the strategy is what made an answer fail.
+/// Whether the failure of an answer says something about its strategy.
 fn is_of_strategy(failure: &Failure, step: &Step) -> bool {
     let finish = step.end.finish.as_deref();
     if step.end.broken.is_some() || finish == Some("content_filter") {
         return false;
     }
     match failure {
-        // An answer cut at its limit may have had no room for anything new.
+        // An answer cut at its limit may have had no room for new text.
         Failure::Empty | Failure::Repeat => finish != Some("length"),
         Failure::NoJson
         | Failure::Unclear
@@ -138,7 +138,7 @@ pub struct StrategyHistory {
     runs: BTreeSet<(u64, StrategyResults)>,
 }
 
-/// So many runs are remembered.
+/// The maximum of runs in a history.
 const MOST_RUNS: usize = 50;
 
 /// A strategy with fewer results keeps its place.
@@ -154,8 +154,8 @@ const Z: f64 = 1.96;
 const STRATEGY: &str = "strategy";
 
 impl StrategyHistory {
-    /// Adds a run that ended at a time, in milliseconds since 1970. A run that is known already is
-    /// not added again, so that what several processes know can be merged.
+    /// Adds a run that ended at a time, in milliseconds since 1970. Adding a run twice changes
+    /// nothing, so that the histories of several processes can be merged.
     pub fn add(&mut self, at: u64, results: StrategyResults) {
         if results.is_empty() {
             return;
@@ -170,7 +170,7 @@ impl StrategyHistory {
     pub fn order(&self, prior: &[Strategy], now: u64) -> Vec<Strategy> {
         let mut left = prior.to_vec();
         let mut order = Vec::with_capacity(left.len());
-        // To be worse is transitive and never mutual, so that there is always one to take.
+        // `is_worse` is a strict partial order, so there is always a best one.
         while let Some(best) = left
             .iter()
             .position(|way| !left.iter().any(|other| self.is_worse(*way, *other)))
@@ -181,7 +181,7 @@ impl StrategyHistory {
         order
     }
 
-    /// The order of the strategies for a model and the figures behind it; nothing if it is the
+    /// The order of the strategies for a model and the figures behind it; `None` if it is the
     /// prior order and no strategy is demoted.
     pub fn finding(&self, model: &str, prior: &[Strategy], now: u64) -> Option<Finding> {
         let order = self.order(prior, now);
@@ -199,11 +199,10 @@ impl StrategyHistory {
         for (way, left) in demoted {
             let minutes = left.div_ceil(60 * 1000);
             let name = way.name();
-            // A string takes everything.
             let _ = write!(
                 source,
                 "; {name} failed twice in a row and is tried last for {minutes} more minutes"
-            );
+            ); // writing to a string cannot fail
         }
         let names: Vec<&str> = order.iter().map(|way| way.name()).collect();
         Some(Finding {
@@ -264,7 +263,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::continuation::{Progress, StepEnd};
+    use crate::continuation::StepEnd;
     use crate::strategy::Strategy;
     use proptest::strategy::Strategy as _;
 
@@ -363,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_kept_as_names() {
+    fn results_are_stored_by_name() {
         let results: StrategyResults = [(Strategy::Overlap, false), (Strategy::Remainder, true)]
             .into_iter()
             .collect();
@@ -387,15 +386,8 @@ mod tests {
 
     fn step(way: Option<Strategy>, result: StepResult, end: StepEnd) -> Step {
         Step {
-            iteration: 2,
-            way,
-            tokens: 1,
-            kpi: None,
-            kpis: None,
-            progress: Progress::Unknown,
-            is_looping: false,
-            result,
             end,
+            ..Step::new(2, way, 1, result)
         }
     }
 
@@ -413,13 +405,13 @@ mod tests {
     #[track_caller]
     fn check_failure(failure: Failure, end: StepEnd, result: Option<bool>) {
         let mut tally = StrategyTally::default();
-        let told = format!("{failure:?} {end:?}");
+        let case = format!("{failure:?} {end:?}");
         tally.add(&step(Some(Strategy::Overlap), failed(failure), end));
-        assert_eq!(tally.results().worked(Strategy::Overlap), result, "{told}");
+        assert_eq!(tally.results().worked(Strategy::Overlap), result, "{case}");
     }
 
     #[test]
-    fn only_what_a_strategy_is_to_blame_for_is_its_failure() {
+    fn only_failures_caused_by_a_strategy_count_against_it() {
         let no_match = || Failure::NoMatch {
             message: "it does not fit".to_owned(),
         };
@@ -464,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_counts_only_if_another_strategy_is_taken() {
+    fn a_refusal_counts_only_if_another_strategy_is_accepted() {
         let mut tally = StrategyTally::default();
         tally.add_refusal(Strategy::Prefill);
         tally.add_refusal(Strategy::Overlap);

@@ -1,4 +1,4 @@
-//! What of an answer can be passed on while the model still writes it?
+//! Which part of an answer can be streamed while it arrives?
 
 use overlock_json::{Arrival, PartialDocument, StreamingDocument};
 
@@ -6,66 +6,65 @@ use crate::continuation::{NextCall, Wants};
 use crate::marker::{Marker, MarkerFilter};
 use crate::progress::split_label;
 use crate::strategy::Strategy;
-use crate::text::{LONGEST_REPETITION, TextPrefill, asked_overlap, repeated_len};
+use crate::text::{LONGEST_REPETITION, TextPrefill, expected_overlap, repeated_len};
 
-/// A line on progress is no longer than this.
+/// The maximum length of a progress line.
 const LONGEST_LABEL: usize = 200;
 
-/// An answer to a call, as it arrives: for whoever shows a document while it is written.
+/// An answer that is streamed while it arrives.
 #[derive(Debug)]
 pub struct StreamingAnswer {
     kind: Kind,
-    /// Keeps the markers of the prompt out; a prompt for a first answer has none.
+    /// Removes the markers of the prompt; a prompt for a first answer has none.
     filter: Option<MarkerFilter>,
-    /// Whether any text was given out, which stays.
+    /// Whether text was returned, which must not be revised.
     has_given: bool,
-    /// A first line that may be one on progress.
+    /// A first line that may be a progress line.
     label: Option<Label>,
-    /// Where the answer begins after such a line.
+    /// Where the answer begins after a progress line.
     start: usize,
 }
 
-/// What arrives.
+/// How the answer continues.
 #[derive(Debug)]
 enum Kind {
     Document(Box<StreamingDocument>),
-    /// A text that may begin with a repetition of the end of another.
+    /// A continuation that may begin by repeating the end of the text.
     Text {
         before: String,
         held: String,
         is_certain: bool,
     },
-    /// A text that goes on from a beginning that was put in the model's mouth.
+    /// A continuation of a prefill.
     PrefilledText {
         prefill: TextPrefill,
         held: String,
         is_certain: bool,
     },
-    /// Something of which only all of it tells how it goes on.
+    /// An answer that can be joined only when it is complete.
     Unclear,
 }
 
-/// A first line that may still grow.
+/// A first line that may be incomplete.
 #[derive(Debug)]
 struct Label {
-    /// An answer that begins with this has no such line.
+    /// An answer that begins with this has no progress line.
     overlap: String,
     text: String,
 }
 
 impl StreamingAnswer {
-    /// The answer to what is asked, given the document so far.
+    /// The answer to a call, given the document so far.
     pub fn new(base: Option<&PartialDocument<'_>>, ask: &NextCall) -> Self {
         let kind = match (base, ask.way) {
             _ if ask.wants == Wants::Kpis => Kind::Unclear,
-            // After an answer without a document, the run accepts this one only as a whole.
+            // After an answer without a document, the run judges only complete answers.
             (None, _) if ask.iteration > 1 => Kind::Unclear,
             (None, _) => Kind::Document(Box::new(StreamingDocument::wrapped_document())),
             (Some(base), Some(Strategy::Overlap)) => {
                 Kind::Document(Box::new(StreamingDocument::after(base, &ask.overlap)))
             }
-            // What a model that was put its words in the mouth repeats is seen only at the end,
-            // and so is what a document of its own adds.
+            // A repeated prefill, and the new part of a remainder, are known only at the end.
             (Some(_), _) => Kind::Unclear,
         };
         let label = (ask.wants == Wants::ProgressAndDocument).then(|| Label {
@@ -81,7 +80,7 @@ impl StreamingAnswer {
         }
     }
 
-    /// An answer that goes on with a text.
+    /// An answer that continues a text.
     pub(crate) fn of_text(before: &str, marker: &Marker) -> Self {
         let start = before.len().saturating_sub(LONGEST_REPETITION);
         let before = before[before.ceil_char_boundary(start)..].to_owned();
@@ -98,7 +97,7 @@ impl StreamingAnswer {
         }
     }
 
-    /// An answer that goes on from this beginning of a text.
+    /// An answer that continues a prefill.
     pub(crate) fn after_prefill(prefill: TextPrefill) -> Self {
         Self {
             kind: Kind::PrefilledText {
@@ -114,7 +113,7 @@ impl StreamingAnswer {
         }
     }
 
-    /// Takes the next piece and gives out what has become certain.
+    /// Takes the next piece and returns the text that is now stable.
     pub fn feed(&mut self, piece: &str) -> String {
         let certain = match &mut self.filter {
             Some(filter) => {
@@ -156,9 +155,9 @@ impl StreamingAnswer {
                 is_certain,
             } => {
                 held.push_str(piece);
-                // All that was asked for is there, or nothing that comes can make it a repetition.
+                // The requested overlap is complete, or the text is too long to be a repetition.
                 *is_certain =
-                    held.starts_with(asked_overlap(before)) || held.len() >= LONGEST_REPETITION;
+                    held.starts_with(expected_overlap(before)) || held.len() >= LONGEST_REPETITION;
                 if !*is_certain {
                     return String::new();
                 }
@@ -177,7 +176,7 @@ impl StreamingAnswer {
         certain
     }
 
-    /// Whether nothing of what is to come can belong to the document.
+    /// Whether no further text can belong to the document.
     pub fn is_spoilt(&self) -> bool {
         let is_no_json =
             matches!(&self.kind, Kind::Document(document) if document.arrival() == Arrival::Spoilt);
@@ -188,20 +187,21 @@ impl StreamingAnswer {
         self.filter.as_ref().is_some_and(MarkerFilter::has_leaked)
     }
 
-    /// Whether an answer ends before the marker in it. If none of it was given out, it is refused
-    /// instead.
+    /// Whether an answer is cut at a marker. If no text was returned before, the run rejects the
+    /// answer instead.
     pub(crate) fn is_cut_at_marker(&self, answer: &str) -> bool {
         self.has_given && self.has_marker(answer)
     }
 
-    /// Whether there is a marker outside the head of an answer, whole or cut off.
+    /// Whether there is a marker outside the head of an answer, complete or cut.
     fn has_marker(&self, answer: &str) -> bool {
         let filter = self.filter.as_ref();
         filter.is_some_and(|filter| filter.is_marker_in(answer))
     }
 
-    /// The answer without what is certain not to belong to the document. One with a marker in it
-    /// ends before the marker if a part of it was given out, and else stays as it is, to be refused.
+    /// The answer without text that cannot belong to the document. If a part was returned, the
+    /// answer is cut at its first marker. Otherwise an answer with a marker is unchanged, so that
+    /// the run rejects it.
     pub fn of_document(&self, mut answer: String) -> String {
         if self.has_marker(&answer) && !self.has_given {
             return answer;
@@ -210,17 +210,16 @@ impl StreamingAnswer {
             answer = filter.without_markers(&answer);
         }
         if let (Kind::Document(document), None) = (&self.kind, &self.label) {
-            let kept = document.of_document(&answer[self.start..]).to_owned();
+            let text = document.of_document(&answer[self.start..]).to_owned();
             answer.truncate(self.start);
-            answer.push_str(&kept);
+            answer.push_str(&text);
         }
         answer
     }
 }
 
 impl Label {
-    /// Where the answer itself begins; nothing as long as its first line may still become one on
-    /// progress.
+    /// Where the answer begins; `None` while its first line may still become a progress line.
     fn answer_start(&self) -> Option<usize> {
         if self.text.starts_with(&self.overlap) {
             return Some(0);
@@ -241,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_break_in_a_piece_of_its_own_belongs_to_the_marker_before_it() {
+    fn a_line_break_in_a_separate_piece_belongs_to_the_marker_before_it() {
         let mut run = Continuation::new(ContinuationOptions {
             kpi: Kpi::Ask,
             ..ContinuationOptions::default()
@@ -273,7 +272,7 @@ mod tests {
         let text = "It was a dark and stormy night; the rain fell in torrents";
         let mut arriving = StreamingAnswer::of_text(text, &marker);
         let pieces = [&marker.open("overlap"), "\n", text, ", except."];
-        let told: String = pieces.map(|piece| arriving.feed(piece)).concat();
-        assert_eq!(told, ", except.");
+        let streamed: String = pieces.map(|piece| arriving.feed(piece)).concat();
+        assert_eq!(streamed, ", except.");
     }
 }

@@ -1,8 +1,8 @@
-//! Goes on with an answer that is no document.
+//! Continues a plain-text answer that was cut off.
 //!
-//! Nothing in a plain text tells whether it is whole: the provider must say that it was cut off.
-//! Where the server goes on from a prefill, what comes back is put after the text. Elsewhere nothing
-//! proves a seam: it is joined where it repeats enough of the end, and else put after it.
+//! The text alone does not show whether it is complete: the provider must report that it was cut
+//! off. If the server continues a prefill, the answer is appended. Otherwise the answer is joined
+//! where it repeats enough of the end, and else appended.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +12,7 @@ use crate::backend::Usage;
 use crate::complete::{CallEnd, Collected, Drive, Observe, SHORTEST_ECHO, StopCause, after_echo};
 use crate::continuation::blank::{after_blank, split_blank};
 use crate::continuation::{
-    FIRST_SEAM, Failure, NextCall, Progress, Reason, Step, StepEnd, StepResult, Wants,
+    FIRST_SEAM, Failure, NextCall, Reason, Step, StepEnd, StepResult, Wants,
 };
 use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, first_call, text_call, text_prefill_call};
@@ -21,15 +21,15 @@ use crate::streaming_answer::StreamingAnswer;
 use crate::wire::chat::ChatRequest;
 
 /// How many characters of the end the model is asked to repeat.
-const ASKED: usize = 200;
+const OVERLAP_CHARACTERS: usize = 200;
 
-/// So many bytes of an answer may be a repetition.
+/// The maximum length of a repetition in bytes.
 pub(crate) const LONGEST_REPETITION: usize = 1000;
 
 /// A repetition of fewer characters may be a coincidence.
 const LEAST_REPETITION: usize = 16;
 
-/// A text that was cut off, and how far it has come.
+/// A run that continues a plain text.
 #[derive(Clone, Debug)]
 pub struct TextContinuation {
     text: String,
@@ -37,25 +37,25 @@ pub struct TextContinuation {
     iterations: u32,
     usage: Usage,
     options: TextOptions,
-    /// How it is asked for.
+    /// How to ask for the rest.
     way: Strategy,
-    /// Why nobody went on with it, if that is not one of its limits.
+    /// Why the run stopped, if not at one of its limits.
     stopped: Option<Reason>,
     marker: Marker,
 }
 
-/// How long a text is gone on with.
+/// The limits of a text run.
 #[derive(Clone, Copy, Debug)]
 pub struct TextOptions {
-    /// How often the model is asked, the first time included.
+    /// The maximum of calls, including the first.
     pub max_iterations: u32,
     /// How many tokens all answers may have together.
     pub max_output_tokens: u64,
-    /// Whether the server goes on from a prefill, as far as that is known.
+    /// Whether the server is known to continue a prefill.
     pub can_prefill: bool,
 }
 
-/// The beginning that was put in the model's mouth, and the white space after it that was not.
+/// The prefill of a call, and the white space after it that was not sent.
 #[derive(Clone, Debug)]
 pub(crate) struct TextPrefill {
     prefill: String,
@@ -63,7 +63,7 @@ pub(crate) struct TextPrefill {
 }
 
 impl TextPrefill {
-    /// What of a text was put in the model's mouth.
+    /// The prefill, and the white space at the end of the text.
     fn new(prefill: &str, text: &str) -> Self {
         Self {
             prefill: prefill.to_owned(),
@@ -71,14 +71,14 @@ impl TextPrefill {
         }
     }
 
-    /// Whether the beginning of an answer may still be a repetition, and nothing else.
+    /// Whether the beginning of an answer may still be a repetition, without new text.
     pub(crate) fn may_repeat(&self, answer: &str) -> bool {
         let may_echo = self.prefill.len() >= SHORTEST_ECHO;
         may_echo && self.prefill.starts_with(answer)
             || self.blank.starts_with(self.without_echo(answer))
     }
 
-    /// An answer without an echo of the prefill, and without white space that is there already.
+    /// An answer without an echo of the prefill, and without white space that the text already ends with.
     pub(crate) fn new_text<'a>(&self, answer: &'a str) -> &'a str {
         self.without_blank(self.without_echo(answer))
     }
@@ -95,7 +95,7 @@ impl TextPrefill {
 }
 
 impl TextContinuation {
-    /// A text of so many tokens that its provider says was cut off.
+    /// A text that was cut off, according to its provider.
     pub fn new(text: String, tokens: u64, options: TextOptions) -> Self {
         Self {
             text,
@@ -117,8 +117,8 @@ impl TextContinuation {
         }
     }
 
-    /// A text as far as these steps brought it, from its [first](Self::first_step) on; nothing if
-    /// they do not go together.
+    /// Restores a text from its steps, starting with the [first](Self::first_step); `None` if they
+    /// do not fit together.
     pub fn resume<'a>(
         steps: impl IntoIterator<Item = &'a Step>,
         options: TextOptions,
@@ -145,9 +145,12 @@ impl TextContinuation {
         Some(run)
     }
 
-    /// What became of an answer of so many tokens that is the beginning of a text.
+    /// The step of the answer that starts a text.
     pub fn first_step(text: &str, tokens: u64, end: StepEnd) -> Step {
-        step(1, None, tokens, grown(FIRST_SEAM, 0, 0, text), end)
+        Step {
+            end,
+            ..Step::new(1, None, tokens, grown(FIRST_SEAM, 0, 0, text))
+        }
     }
 
     /// The text so far.
@@ -155,12 +158,12 @@ impl TextContinuation {
         &self.text
     }
 
-    /// Whether the provider says that there is more of it.
+    /// Whether the provider reports that it was cut off.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Why there is no more of it; nothing if the provider calls it whole.
+    /// Why the text is incomplete; `None` if the provider reports that it is complete.
     pub fn reason(&self) -> Option<Reason> {
         let at_limit = || {
             if self.usage.output >= self.options.max_output_tokens {
@@ -172,7 +175,7 @@ impl TextContinuation {
         self.stopped.or_else(|| self.is_cut.then(at_limit))
     }
 
-    /// How often the model has been asked.
+    /// How many calls were made.
     pub fn iterations(&self) -> u32 {
         self.iterations
     }
@@ -184,10 +187,10 @@ impl TextContinuation {
 
     /// The end of the text, which the model is asked to repeat.
     pub(crate) fn overlap(&self) -> &str {
-        asked_overlap(&self.text)
+        expected_overlap(&self.text)
     }
 
-    /// What marks the parts of its prompts.
+    /// The marker in its prompts.
     pub(crate) fn marker(&self) -> &Marker {
         &self.marker
     }
@@ -202,7 +205,7 @@ impl TextContinuation {
         })
     }
 
-    fn may_go_on(&self) -> bool {
+    fn is_within_limits(&self) -> bool {
         let TextOptions {
             max_iterations,
             max_output_tokens,
@@ -211,17 +214,17 @@ impl TextContinuation {
         self.is_cut && self.iterations < max_iterations && self.usage.output < max_output_tokens
     }
 
-    /// Takes what marks the parts of the prompts. A run that was stopped before gets another chance.
+    /// Derives the marker from the request. A stopped run continues if its limits allow it.
     pub(crate) fn set_request(&mut self, request: &ChatRequest) {
         self.marker = Marker::of_request(request);
-        if self.may_go_on() {
+        if self.is_within_limits() {
             self.stopped = None;
         }
     }
 
-    /// What to ask next; nothing once the run has ended.
+    /// The next call; `None` once the run has ended.
     pub(crate) fn next(&self) -> Option<NextCall> {
-        (self.may_go_on() && self.stopped.is_none()).then(|| NextCall {
+        (self.is_within_limits() && self.stopped.is_none()).then(|| NextCall {
             iteration: self.iterations + 1,
             way: Some(self.way),
             overlap: String::new(),
@@ -230,7 +233,7 @@ impl TextContinuation {
         })
     }
 
-    /// Takes note that the server refuses the call. If it had a prefill, the next one has none.
+    /// Records that the server rejected the call. After a rejected prefill, the next call uses the overlap; otherwise there is no alternative.
     pub(crate) fn refused(&mut self, ask: &NextCall, message: String) -> Option<Step> {
         let way = ask.way.filter(|way| *way == Strategy::Prefill);
         way?;
@@ -240,15 +243,15 @@ impl TextContinuation {
             failure: Failure::Refused { message },
             raw: None,
         };
-        Some(step(self.iterations, way, 0, result, StepEnd::default()))
+        Some(Step::new(self.iterations, way, 0, result))
     }
 
-    /// Ends the run for a reason that it cannot know of itself.
+    /// Ends the run for a reason that only the caller knows.
     pub(crate) fn stop(&mut self, reason: Reason) {
         self.stopped.get_or_insert(reason);
     }
 
-    /// Listens to the answer to a call with this prefill.
+    /// The stream of the answer to a call with this prefill.
     pub(crate) fn arriving(&self, prefill: Option<&str>) -> StreamingAnswer {
         match prefill {
             Some(prefill) => StreamingAnswer::after_prefill(TextPrefill::new(prefill, &self.text)),
@@ -256,7 +259,7 @@ impl TextContinuation {
         }
     }
 
-    /// Takes an answer as far as it arrived.
+    /// Joins an answer, complete or not.
     pub(crate) fn take_answer(
         &mut self,
         drive: &Drive<'_>,
@@ -266,15 +269,14 @@ impl TextContinuation {
         let counted = drive.counter.tokens().count(&collected.text);
         collected.end.counted = Some(counted);
         let tokens = collected.end.usage.map_or(counted, |usage| usage.output);
-        // What stopped before its end was cut, unless the provider had said by then how it ends.
+        // An interrupted answer was cut, unless the provider had already sent a finish reason.
         let is_broken = collected.broken.is_some() || collected.is_cut_at_marker;
         let prefill = prefill.map(|prefill| TextPrefill::new(prefill, &self.text));
         let is_stopped = is_broken || drive.is_late();
         self.take(collected, prefill.as_ref(), tokens, is_stopped)
     }
 
-    /// Takes what came back for the rest; what became of it. What the answer was begun with tells
-    /// what of it is new.
+    /// Joins an answer to the text. `prefill` is that of its call.
     fn take(
         &mut self,
         collected: &Collected,
@@ -286,75 +288,75 @@ impl TextContinuation {
         self.usage.output = self.usage.output.saturating_add(tokens);
         let end = collected.step_end();
         self.is_cut = is_cut(end.finish.as_deref(), is_stopped);
-        if let Some(prefill) = prefill {
-            let news = prefill.without_blank(&collected.text);
-            let result = if news.is_empty() {
-                let raw = (!collected.text.is_empty()).then(|| collected.text.clone());
-                let failure = match end.refusal {
-                    Some(_) => Failure::Declined,
-                    None => Failure::Empty,
-                };
-                StepResult::Failed { failure, raw }
-            } else {
-                grown("end-to-end", 0, self.text.len(), news)
-            };
-            self.text.push_str(news);
-            let step = step(
-                self.iterations,
-                Some(Strategy::Prefill),
-                tokens,
-                result,
-                end,
-            );
-            self.stopped = self.stopped_by(&step);
-            return step;
-        }
-        let head = self.marker.strip_head(collected.text.as_bytes()).len();
-        let answer = &collected.text[collected.text.len() - head..];
-        if self.marker.is_in(answer.as_bytes()) {
-            // The rest is still missing, whatever the provider says of an answer that is refused.
-            self.is_cut = true;
-            let result = StepResult::Failed {
-                failure: Failure::MarkerInAnswer,
-                raw: Some(answer.to_owned()),
-            };
-            let step = step(
-                self.iterations,
-                Some(Strategy::Overlap),
-                tokens,
-                result,
-                end,
-            );
-            self.stopped = self.stopped_by(&step);
-            return step;
-        }
-        let (repeated, news) = answer.split_at(repeated_len(&self.text, answer));
-        let fail = |failure| StepResult::Failed {
-            failure,
-            raw: (!repeated.is_empty()).then(|| repeated.to_owned()),
+        let nothing_new = match end.refusal {
+            Some(_) => Failure::Declined,
+            None => Failure::Empty,
         };
-        let result = match (repeated.is_empty(), news.is_empty()) {
-            (true, true) if end.refusal.is_some() => fail(Failure::Declined),
-            (true, true) => fail(Failure::Empty),
-            (false, true) => fail(Failure::Repeat),
-            (is_appended, false) => {
-                let seam = if is_appended { "end-to-end" } else { "overlap" };
-                grown(seam, repeated.chars().count(), self.text.len(), news)
+        let (way, result) = match prefill {
+            Some(prefill) => {
+                let new = prefill.without_blank(&collected.text);
+                (
+                    Strategy::Prefill,
+                    self.append(&collected.text, new, nothing_new),
+                )
             }
+            None => (Strategy::Overlap, self.join(&collected.text, nothing_new)),
         };
-        self.text.push_str(news);
-        let step = step(
-            self.iterations,
-            Some(Strategy::Overlap),
-            tokens,
-            result,
+        let step = Step {
             end,
-        );
+            ..Step::new(self.iterations, Some(way), tokens, result)
+        };
         self.stopped = self.stopped_by(&step);
         step
     }
 
-    /// Why nobody goes on after this step, which was the last so far, whatever the limits are.
+    /// Appends the new part of an answer to a prefill.
+    fn append(&mut self, answer: &str, new: &str, nothing_new: Failure) -> StepResult {
+        if new.is_empty() {
+            return StepResult::Failed {
+                failure: nothing_new,
+                raw: (!answer.is_empty()).then(|| answer.to_owned()),
+            };
+        }
+        let result = grown("end-to-end", 0, self.text.len(), new);
+        self.text.push_str(new);
+        result
+    }
+
+    /// Joins an answer that should begin with the overlap.
+    fn join(&mut self, answer: &str, nothing_new: Failure) -> StepResult {
+        let head = self.marker.strip_head(answer.as_bytes()).len();
+        let answer = &answer[answer.len() - head..];
+        if self.marker.is_in(answer.as_bytes()) {
+            // The rest is still missing, whatever the finish reason of the rejected answer is.
+            self.is_cut = true;
+            return StepResult::Failed {
+                failure: Failure::MarkerInAnswer,
+                raw: Some(answer.to_owned()),
+            };
+        }
+        let (repeated, new) = answer.split_at(repeated_len(&self.text, answer));
+        if new.is_empty() {
+            return StepResult::Failed {
+                failure: if repeated.is_empty() {
+                    nothing_new
+                } else {
+                    Failure::Repeat
+                },
+                raw: (!repeated.is_empty()).then(|| repeated.to_owned()),
+            };
+        }
+        let seam = if repeated.is_empty() {
+            "end-to-end"
+        } else {
+            "overlap"
+        };
+        let result = grown(seam, repeated.chars().count(), self.text.len(), new);
+        self.text.push_str(new);
+        result
+    }
+
+    /// Why the run stops after its latest step, apart from its limits.
     fn stopped_by(&self, step: &Step) -> Option<Reason> {
         if step.end.finish.as_deref() == Some("content_filter") {
             return Some(Reason::ContentFilter);
@@ -370,26 +372,6 @@ impl TextContinuation {
     }
 }
 
-fn step(
-    iteration: u32,
-    way: Option<Strategy>,
-    tokens: u64,
-    result: StepResult,
-    end: StepEnd,
-) -> Step {
-    Step {
-        iteration,
-        way,
-        tokens,
-        kpi: None,
-        kpis: None,
-        progress: Progress::Unknown,
-        is_looping: false,
-        result,
-        end,
-    }
-}
-
 fn grown(seam: &str, overlap: usize, offset: usize, added: &str) -> StepResult {
     StepResult::Grown {
         seam: seam.to_owned(),
@@ -402,7 +384,7 @@ fn grown(seam: &str, overlap: usize, offset: usize, added: &str) -> StepResult {
     }
 }
 
-/// Makes the caller's own call, and gives what came of it: a text, whole or cut off.
+/// Makes the caller's own call and returns its text, complete or cut off.
 pub async fn first_text(
     drive: &Drive<'_>,
     options: TextOptions,
@@ -413,8 +395,8 @@ pub async fn first_text(
     let most_bytes = drive.most_bytes(&plan);
     let (collected, _) = drive.listen(call, most_bytes, None, observer).await;
     let is_stopped = collected.broken.is_some() || drive.is_late();
-    if let Some(obstacle) = collected.obstacle().filter(|_| collected.text.is_empty()) {
-        return Err(obstacle);
+    if let Some(stop_cause) = collected.stop_cause().filter(|_| collected.text.is_empty()) {
+        return Err(stop_cause);
     }
     let usage = collected.end.usage;
     let tokens = usage.map_or_else(
@@ -426,24 +408,24 @@ pub async fn first_text(
     Ok((run, collected.end))
 }
 
-/// Whether an answer was cut off, as far as the provider says.
+/// Whether an answer was cut off, according to its finish reason.
 fn is_cut(finish: Option<&str>, is_stopped: bool) -> bool {
     finish == Some("length") || finish.is_none() && is_stopped
 }
 
-/// The end of a text, which the model is asked to repeat.
-pub(crate) fn asked_overlap(text: &str) -> &str {
-    let start = text.char_indices().rev().nth(ASKED - 1);
+/// The end of a text, which the model should repeat.
+pub(crate) fn expected_overlap(text: &str) -> &str {
+    let start = text.char_indices().rev().nth(OVERLAP_CHARACTERS - 1);
     &text[start.map_or(0, |(at, _)| at)..]
 }
 
-/// How many bytes an answer has first that a text ends with, if they are too many to be so by
-/// chance. A text that repeats itself can be repeated in several ways: then what was asked for is
-/// meant, and no more than that if there is less of it.
+/// How many bytes at the start of an answer repeat the end of the text, or 0 if they are so few
+/// that it may be chance. If the text repeats itself, several lengths match: the expected overlap
+/// is then preferred, and after it shorter ones.
 pub(crate) fn repeated_len(text: &str, answer: &str) -> usize {
-    let asked = asked_overlap(text);
-    if answer.starts_with(asked) {
-        return asked.len();
+    let expected = expected_overlap(text);
+    if answer.starts_with(expected) {
+        return expected.len();
     }
     let most = LONGEST_REPETITION.min(text.len()).min(answer.len());
     let is_repeated = |len: &usize| {
@@ -451,8 +433,8 @@ pub(crate) fn repeated_len(text: &str, answer: &str) -> usize {
     };
     let is_enough = |len: &usize| answer[..*len].chars().nth(LEAST_REPETITION - 1).is_some();
     let longest = |lengths: RangeInclusive<usize>| lengths.rev().find(is_repeated);
-    let within = longest(1..=most.min(asked.len())).filter(is_enough);
-    let len = within.or_else(|| longest(asked.len() + 1..=most).filter(is_enough));
+    let within = longest(1..=most.min(expected.len())).filter(is_enough);
+    let len = within.or_else(|| longest(expected.len() + 1..=most).filter(is_enough));
     len.unwrap_or_default()
 }
 
@@ -497,15 +479,19 @@ mod tests {
         let begin = "It was a dark and stormy night";
         let mut run = TextContinuation::new(begin.to_owned(), 7, OPTIONS);
         let step = run.take(&collected(answer, Some(finish)), None, 5, false);
-        let told = match &step.result {
+        let result = match &step.result {
             StepResult::Grown { seam, .. } => seam.as_str(),
             StepResult::Failed { failure, .. } => failure.name(),
         };
-        assert_eq!((told, run.reason()), (seam, reason), "{answer:?}, {finish}");
+        assert_eq!(
+            (result, run.reason()),
+            (seam, reason),
+            "{answer:?}, {finish}"
+        );
     }
 
     #[test]
-    fn what_became_of_an_answer_is_told() {
+    fn a_step_records_how_its_answer_was_joined() {
         let repeated = "a dark and stormy night; the rain fell";
         check_step(repeated, "stop", "overlap", None);
         check_step("; the rain fell", "stop", "end-to-end", None);
@@ -517,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_at_its_limit_says_which() {
+    fn the_reason_names_the_limit() {
         let text = || "It was a".to_owned();
         let run = TextContinuation::new(text(), 1000, OPTIONS);
         assert_eq!(run.reason(), Some(Reason::TokenLimit));
@@ -530,15 +516,15 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_do_not_go_together_make_no_text() {
+    fn steps_that_do_not_fit_together_are_rejected() {
         let first = TextContinuation::first_step("It was", 2, StepEnd::default());
         assert!(TextContinuation::resume([&first, &first], OPTIONS).is_none());
     }
 
-    /// A model that gives these answers in turn, piece by piece, and says after each that it is done.
-    struct Answers(Mutex<VecDeque<Vec<String>>>);
+    /// A model that sends these answers in turn, piece by piece, each with the finish reason `stop`.
+    struct PiecewiseAnswers(Mutex<VecDeque<Vec<String>>>);
 
-    impl Backend for Answers {
+    impl Backend for PiecewiseAnswers {
         fn call(&self, _call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
             let pieces = self.0.lock().expect("one caller").pop_front();
             let pieces = pieces.expect("an answer for every call").into_iter();
@@ -549,16 +535,16 @@ mod tests {
         }
     }
 
-    /// Keeps the streamed text and the steps.
+    /// Records the streamed text and the steps.
     #[derive(Default)]
-    struct Listener {
-        told: String,
+    struct StepRecorder {
+        streamed: String,
         steps: Vec<Step>,
     }
 
-    impl Observe for Listener {
+    impl Observe for StepRecorder {
         fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
-            self.told.push_str(text);
+            self.streamed.push_str(text);
             future::ready(()).boxed()
         }
 
@@ -573,11 +559,10 @@ mod tests {
         }
     }
 
-    /// A text that is continued by an answer with a marker after its new words, or with the
-    /// beginning of one.
+    /// Continues a text with an answer that has a marker, or the start of one, after its new text.
     async fn with_marker(live: bool, max_iterations: u32, is_half: bool) -> TextContinuation {
-        let found = Models::default().find("gpt-4o");
-        let counter = ChatCounter::for_model(&found);
+        let model = Models::default().find("gpt-4o");
+        let counter = ChatCounter::for_model(&model);
         let request =
             json!({ "model": "gpt-4o", "messages": [{ "role": "user", "content": "x" }] });
         let marker = Marker::from_seed(request.to_string().as_bytes());
@@ -592,12 +577,12 @@ mod tests {
         let first = [begun, "; the rain fell"].into_iter().chain(tail);
         let first = first.map(str::to_owned).collect();
         let second = vec![format!("{begun}; the rain fell in torrents.")];
-        let backend = Answers(Mutex::new(VecDeque::from([first, second])));
+        let backend = PiecewiseAnswers(Mutex::new(VecDeque::from([first, second])));
         let drive = Drive {
             backend: &backend,
             request: &request,
             counter: &counter,
-            plan: &PlanOptions::for_model(&found.model),
+            plan: &PlanOptions::for_model(&model.model),
             deadline: None,
             most_answer_bytes: 1 << 20,
             live,
@@ -611,16 +596,16 @@ mod tests {
             ..StepEnd::default()
         };
         let mut run = TextContinuation::new(begun.to_owned(), 7, options);
-        let mut listener = Listener::default();
-        listener
+        let mut recorder = StepRecorder::default();
+        recorder
             .steps
             .push(TextContinuation::first_step(begun, 7, end));
-        let driven = complete_text(&mut run, &drive, &mut listener).await;
+        let driven = complete_text(&mut run, &drive, &mut recorder).await;
         assert_eq!(driven.expect("nothing is recorded that could fail"), None);
         if live {
-            assert_eq!(format!("{begun}{}", listener.told), run.text());
+            assert_eq!(format!("{begun}{}", recorder.streamed), run.text());
         }
-        let resumed = TextContinuation::resume(&listener.steps, options).expect("one text");
+        let resumed = TextContinuation::resume(&recorder.steps, options).expect("one text");
         assert_eq!(resumed.text(), run.text());
         assert_eq!(resumed.is_cut(), run.is_cut());
         assert_eq!(resumed.reason(), run.reason());
@@ -628,15 +613,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_text_that_is_cut_at_a_marker_is_not_whole() {
+    async fn a_text_that_is_cut_at_a_marker_is_incomplete() {
         for is_half in [false, true] {
             for live in [false, true] {
                 let cut = with_marker(live, 2, is_half).await;
                 assert_eq!(cut.text(), "It was a dark and stormy night; the rain fell");
                 assert_eq!(cut.reason(), Some(Reason::IterationLimit));
-                let whole = with_marker(live, 3, is_half).await;
+                let complete = with_marker(live, 3, is_half).await;
                 let text = "It was a dark and stormy night; the rain fell in torrents.";
-                assert_eq!((whole.text(), whole.reason()), (text, None));
+                assert_eq!((complete.text(), complete.reason()), (text, None));
             }
         }
     }
@@ -646,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_prefill_is_remembered_and_ends_nothing() {
+    fn a_rejected_prefill_is_not_sent_again() {
         let options = TextOptions {
             can_prefill: true,
             ..OPTIONS
@@ -661,7 +646,7 @@ mod tests {
         let ask = run.next().expect("there is more of it");
         let refused = run
             .refused(&ask, "no prefill".to_owned())
-            .expect("there is another way");
+            .expect("the overlap is left");
         let resumed = TextContinuation::resume([&first, &refused], options).expect("a text");
         for run in [run, resumed] {
             assert_eq!((run.way, run.iterations), (Strategy::Overlap, 2));
@@ -671,7 +656,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_on_from_a_prefill_is_told_as_it_comes_and_joined_the_same(
+        fn the_stream_after_a_prefill_is_a_prefix_of_the_joined_text(
             text in "[ab ]{0,30}",
             rest in "[ab ]{0,30}",
             is_echoed in any::<bool>(),
@@ -683,21 +668,21 @@ mod tests {
             let mut arriving = StreamingAnswer::after_prefill(prefill.clone());
             let characters: Vec<char> = answer.chars().collect();
             let pieces = characters.chunks(size).map(String::from_iter);
-            let told: String = pieces.map(|piece: String| arriving.feed(&piece)).collect();
+            let streamed: String = pieces.map(|piece: String| arriving.feed(&piece)).collect();
             let options = TextOptions { can_prefill: true, ..OPTIONS };
             let mut run = TextContinuation::new(text.clone(), 7, options);
             let mut collected = collected(&answer, Some("stop"));
             collected.remove_echo(text.trim_end());
             run.take(&collected, Some(&prefill), 5, false);
             let news = run.text().strip_prefix(text.as_str()).expect("it only grows");
-            prop_assert!(news.starts_with(&told));
+            prop_assert!(news.starts_with(&streamed));
             if is_echoed && text.trim_end().len() >= SHORTEST_ECHO {
                 prop_assert_eq!(news.trim_start(), rest.trim_start());
             }
         }
 
         #[test]
-        fn the_steps_of_a_text_make_the_same_text_again(
+        fn the_steps_of_a_text_restore_it(
             first in "[a-cé ]{0,30}",
             answers in prop::collection::vec(("[a-cé ]{0,40}", any::<bool>(), finishes()), 0..6),
         ) {
@@ -719,28 +704,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_answer_that_repeats_what_it_was_asked_to_is_joined_exactly(
+        fn an_answer_that_repeats_the_overlap_is_joined_exactly(
             unit in "[ab\n]{1,9}|[a-zé ]{10,60}", times in 1..300_usize, news in "[ab\n]{1,300}|[a-zé ]{1,90}",
         ) {
             let text = unit.repeat(times);
-            // What may begin a marker is held back to the end, and a dot never does.
+            // Text that may begin a marker is held back until the end; a dot never begins one.
             let news = news + ".";
             let mut run = TextContinuation::new(text.clone(), 7, OPTIONS);
             let answer = format!("{}{news}", run.overlap());
             let mut arriving = StreamingAnswer::of_text(&text, &Marker::default());
-            let mut told = String::new();
+            let mut streamed = String::new();
             for piece in answer.split_inclusive(' ') {
-                told.push_str(&arriving.feed(piece));
+                streamed.push_str(&arriving.feed(piece));
             }
             run.take(&collected(&answer, Some("stop")), None, 5, false);
             prop_assert_eq!(run.text(), format!("{text}{news}"));
-            // What was asked for is known when it is there, and the rest passed on as it comes.
-            prop_assert_eq!(told, news);
+                        // Text after the overlap is streamed at once.
+                        prop_assert_eq!(streamed, news);
         }
     }
 
     #[test]
-    fn a_repetition_is_found_if_it_is_long_enough() {
+    fn a_repetition_is_recognised_if_it_is_long_enough() {
         let text = "It was a dark and stormy night; the rain fell in torrents";
         let check = |answer: &str, repeated: &str| {
             assert_eq!(&answer[..repeated_len(text, answer)], repeated);

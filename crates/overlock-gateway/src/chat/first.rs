@@ -32,7 +32,7 @@ impl<'a> First<'a> {
     /// A part of which the document is recorded, with the text around it.
     pub(super) fn of(part: &'a PartText, end: &'a StepEnd) -> Self {
         Self {
-            came: part.came(),
+            came: part.recorded_text(),
             document: part.document(),
             end,
         }

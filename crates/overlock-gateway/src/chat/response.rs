@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use hyper::header::HeaderMap;
 use overlock_llm::assembler::{Assembler, ChoiceParts, UnsentOnly};
 use overlock_llm::wire::chat::{
-    ChatEvent, ChatResponse, FinalChoice, chunks, has_word, read_usage, usage_object,
+    ChatEvent, ChatResponse, FinalChoice, chunks, has_output, read_usage, usage_object,
 };
 use overlock_llm::{BackendError, Outcome, Reason, Response, SseReader, Usage};
 use serde_json::Value;
@@ -128,7 +128,7 @@ impl ResponseRun {
 
     fn at_end(run: Box<ChatRun>, completion: Value) -> Self {
         let mut assembler = run.context.assembler(false);
-        let wire = ChatResponse::whole(completion, &mut assembler);
+        let wire = ChatResponse::complete(completion, &mut assembler);
         Self::new(run, Out::AtEnd, wire, assembler)
     }
 
@@ -182,12 +182,12 @@ impl ResponseRun {
                 if let Some(error) = answer.error_in(&event.value) {
                     return Err(error);
                 }
-                if has_word(&event.value) {
-                    answer.has_spoken();
+                if has_output(&event.value) {
+                    answer.mark_active();
                 }
                 let overhead = self.forward(event).await;
                 if self.assembler.is_ended() {
-                    answer.has_ended();
+                    answer.mark_ended();
                 }
                 self.show_progress();
                 read = read.saturating_sub(overhead);

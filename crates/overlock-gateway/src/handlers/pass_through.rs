@@ -42,7 +42,7 @@ pub(crate) async fn answer(call: Call) -> Handled {
     if is_refused {
         answer.note_status();
     }
-    let body = if is_refused && client.peer.has_key() && answer.packing().is_none() {
+    let body = if is_refused && client.peer.has_key() && answer.content_encoding().is_none() {
         let said = answer.read_whole(LONGEST_REFUSAL).await?;
         headers.remove(CONTENT_LENGTH);
         match client.peer.hide(&String::from_utf8_lossy(&said)) {

@@ -1,18 +1,18 @@
-//! Where does a JSON document begin in a text that arrives in pieces?
+//! Finds where a JSON document begins in a text that arrives in pieces.
 
 /// Finds the first JSON document in a fenced block of a text that is still arriving.
 #[derive(Default)]
 pub(super) struct FenceFinder {
-    /// Where the line begins that has not ended yet.
+    /// Where the current line starts.
     line: usize,
-    /// Up to where that line has been searched for its end.
+    /// Up to where that line was searched for its end.
     searched: usize,
-    block: Block,
+    state: FenceState,
 }
 
-/// What the lines of a text belong to.
+/// The block that the current line belongs to.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Block {
+enum FenceState {
     /// No fenced block.
     #[default]
     None,
@@ -26,12 +26,12 @@ impl FenceFinder {
     /// Where the document begins. `text` must be what it was before, and more.
     pub(super) fn find(&mut self, text: &str) -> Option<usize> {
         loop {
-            if self.block == Block::Json {
+            if self.state == FenceState::Json {
                 let content = text[self.line..].trim_start();
                 match content.chars().next() {
                     None => return None,
                     Some('{' | '[') => return Some(text.len() - content.len()),
-                    Some(_) => self.block = Block::Other,
+                    Some(_) => self.state = FenceState::Other,
                 }
             }
             let from = self.searched.max(self.line);
@@ -43,11 +43,13 @@ impl FenceFinder {
             let Some(info) = line.strip_prefix("```").map(str::trim) else {
                 continue;
             };
-            self.block = match self.block {
-                Block::None if info.is_empty() || info.eq_ignore_ascii_case("json") => Block::Json,
-                Block::None => Block::Other,
-                Block::Json | Block::Other if info.is_empty() => Block::None,
-                block => block,
+            self.state = match self.state {
+                FenceState::None if info.is_empty() || info.eq_ignore_ascii_case("json") => {
+                    FenceState::Json
+                }
+                FenceState::None => FenceState::Other,
+                FenceState::Json | FenceState::Other if info.is_empty() => FenceState::None,
+                state => state,
             };
         }
     }

@@ -19,24 +19,24 @@ use crate::continuation::StepEnd;
 pub enum Delta<'a> {
     /// Content.
     Text(&'a str),
-    /// Arguments of the tool call at this place.
+    /// Arguments of a tool call.
     ToolArguments {
-        /// The place of the call among the calls of its choice.
+        /// The index of the call in its choice.
         call: usize,
         /// The text.
         text: &'a str,
     },
-    /// Arguments of a call in the older form of the protocol, which is never continued.
+    /// Arguments of a `function_call`, the older form of a tool call, which is never continued.
     FunctionArguments(&'a str),
-    /// What the model says instead of an answer.
+    /// Refusal text.
     Refusal(&'a str),
-    /// The end, with the upstream's reason.
+    /// The end, with the upstream's finish reason.
     Finish(&'a str),
 }
 
-/// What an answer can do only while none of its bytes were sent. These are all differences there
-/// can be between a streamed answer and one that is not: the stream ends as partial instead, and
-/// its bytes are a prefix of what was accepted.
+/// Changes that are possible only while no byte was sent. They are the only differences between a
+/// streamed answer and one that is not: a stream ends as partial instead, and its bytes are a
+/// prefix of the accepted document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UnsentOnly {
     /// A partial document is closed.
@@ -63,15 +63,15 @@ pub struct ChoiceParts {
     pub content: PartText,
     /// The arguments of its tool calls.
     pub calls: Vec<PartText>,
-    /// The arguments of a call in the older form.
+    /// The arguments of a `function_call`.
     pub function: Option<PartText>,
-    /// The upstream's reason for its end.
+    /// The upstream's finish reason.
     pub finish: Option<String>,
     refusal: String,
 }
 
 impl Assembler {
-    /// For an answer whose content should be this, and that is delivered in this way.
+    /// An assembler for an answer with this kind of content and delivery.
     pub fn new(content: PartKind, delivery: Delivery) -> Self {
         Self {
             content,
@@ -104,7 +104,7 @@ impl Assembler {
         self.choices.pop_first()
     }
 
-    /// Whether every choice can be completed although the stream broke off.
+    /// Whether every choice can be completed although the stream was interrupted.
     pub fn survives_break(&self) -> bool {
         self.choices.values().all(ChoiceParts::survives_break)
     }
@@ -169,8 +169,8 @@ impl ChoiceParts {
         !self.calls.is_empty() || self.function.is_some()
     }
 
-    /// The bytes that were held back of its parts, which are not continued, with the place of the
-    /// call.
+    /// The bytes of its parts that were held back, with the index of the tool call. Nothing
+    /// continues these parts.
     pub fn rest(&mut self) -> Vec<(Option<usize>, String)> {
         let calls = self.calls.iter_mut().enumerate();
         let calls = calls.map(|(call, part)| (Some(call), part.rest()));
@@ -179,8 +179,7 @@ impl ChoiceParts {
         rest
     }
 
-    /// A complete tool call does not show whether it was the last one, and a text does not show
-    /// whether it is complete.
+    /// Without a finish reason, more tool calls may be missing, and a plain text may be incomplete.
     fn survives_break(&self) -> bool {
         let content = &self.content;
         let is_document =
@@ -188,7 +187,7 @@ impl ChoiceParts {
         self.finish.is_some() || !self.has_calls() && is_document
     }
 
-    /// How it ended: by the upstream's word, or because the stream broke off.
+    /// How it ended: with a finish reason or with an error.
     pub fn end(&self, broken: Option<&str>) -> StepEnd {
         StepEnd {
             finish: self.finish.clone(),

@@ -1,4 +1,4 @@
-//! What is one part of an answer while it arrives, which of its bytes are stable, and is it cut?
+//! One part of an answer: which of its bytes are stable, and whether it is complete.
 
 use overlock_json::{Arrival, PartialDocument, Scanner, StreamingDocument};
 
@@ -10,10 +10,10 @@ pub struct PartText {
     delivery: Delivery,
     arriving: StreamingDocument,
     text: String,
-    /// Where the text begins that `arriving` reads: behind the opening line of a fence, or at 0.
+    /// Where the text begins that `arriving` reads: after the opening line of a fence, or 0.
     start: usize,
     fences: FenceFinder,
-    /// How many bytes of the text were released, or never will be.
+    /// How many bytes of the text were released or dropped.
     passed: usize,
     /// How many bytes of the document were released.
     released: usize,
@@ -24,16 +24,16 @@ pub struct PartText {
 pub enum Delivery {
     /// As soon as they are stable.
     Streamed,
-    /// As they come: the client wants no continuation, so nothing changes.
+    /// As they arrive: the client wants no continuation, so nothing changes.
     Verbatim,
-    /// Once the answer has ended: until then everything can change.
+    /// Once the answer has ended: until then it can change.
     AtEnd,
 }
 
-/// What a part should be.
+/// The expected content of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartKind {
-    /// Any text. It is a document if it looks like JSON, or holds JSON in a fence.
+    /// Any text. It is a document if it looks like JSON, or contains JSON in a fence.
     Detect,
     /// The document that was requested. The text around it is left out.
     Document,
@@ -41,7 +41,7 @@ pub enum PartKind {
     Arguments,
 }
 
-/// What a part is when its answer has ended.
+/// The state of a part at the end of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartState {
     /// A complete document, with nothing after it but white space or the end of a fence.
@@ -50,12 +50,12 @@ pub enum PartState {
     Invalid,
     /// A document that stops early.
     Cut,
-    /// Text that does not tell whether it is complete, such as prose.
+    /// Text that does not show whether it is complete, such as prose.
     Unclear,
 }
 
 impl PartText {
-    /// A part of which nothing has arrived.
+    /// An empty part.
     pub fn new(kind: PartKind, delivery: Delivery) -> Self {
         let arriving = match kind {
             PartKind::Detect | PartKind::Arguments => StreamingDocument::document(),
@@ -99,7 +99,7 @@ impl PartText {
                 return stable;
             }
             (_, Arrival::Growing) => self.text.len() - self.arriving.held_len(),
-            // It is no document, or not one any more.
+            // It is not a document, or no longer one.
             (_, Arrival::Unclear | Arrival::Whole | Arrival::Spoilt) => self.text.len(),
         };
         let released = self.text[self.passed..released_to].to_owned();
@@ -141,8 +141,8 @@ impl PartText {
         self.is_continued() && self.arriving.arrival() == Arrival::Growing
     }
 
-    /// Whether a document was requested and only all of the text shows what it is: it holds more
-    /// than a document, or something that has to be repaired, or no document has begun.
+    /// Whether a document was requested and the full text must be read again: it contains more than
+    /// a document, needs repair, or no document has begun.
     pub fn needs_reread(&self) -> bool {
         let is_plain = match self.arriving.arrival() {
             Arrival::Growing | Arrival::Unclear => true,
@@ -152,7 +152,7 @@ impl PartText {
         self.kind == PartKind::Document && self.is_continued() && !is_plain
     }
 
-    /// Whether a document in a fence may still begin in a text that is not one itself.
+    /// Whether a document in a fence may still begin in the text.
     fn may_be_fenced(&self) -> bool {
         let is_text = self.arriving.arrival() == Arrival::Unclear;
         self.kind == PartKind::Detect && is_text && !self.is_fenced()
@@ -172,12 +172,12 @@ impl PartText {
         &self.text[..end]
     }
 
-    /// The text that follows the complete document: the closing line of its fence.
+    /// The text after the complete document: the closing line of its fence, if any.
     pub fn closing(&self) -> &'static str {
         if self.is_fenced() { "\n```" } else { "" }
     }
 
-    /// What it is, judged by the text alone.
+    /// Its state, judged by the text alone.
     pub fn state(&self) -> PartState {
         match (self.arriving.arrival(), self.kind) {
             (Arrival::Growing, _) => PartState::Cut,
@@ -195,7 +195,7 @@ impl PartText {
         }
     }
 
-    /// What of the document was released.
+    /// The released part of the document.
     pub fn released(&self) -> &str {
         self.document().get(..self.released).unwrap_or_default()
     }
@@ -206,7 +206,7 @@ impl PartText {
         after.trim().trim_matches('`').is_empty()
     }
 
-    /// The text after what was released of the document.
+    /// The text after the released part of the document.
     pub fn unreleased(&self) -> String {
         let document = self.document().get(self.released..).unwrap_or_default();
         let after = self.arriving.after_document(&self.text[self.start..]);
@@ -218,14 +218,14 @@ impl PartText {
         self.arriving.arrival() == Arrival::Whole
     }
 
-    /// Whether the whole text, read as one document, is not the first document in it. Then there
-    /// are several, and nothing says which one was meant.
+    /// Whether the full text, read as one document, differs from the first document in it. Then
+    /// there are several, and it is unclear which one was meant.
     pub fn is_one_of_several(&self, read: Option<&PartialDocument<'_>>) -> bool {
         let is_first = |base: &PartialDocument<'_>| base.text().trim() == self.document().trim();
         self.has_complete_document() && !read.is_some_and(is_first)
     }
 
-    /// All that came.
+    /// The full text.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -239,9 +239,9 @@ impl PartText {
         }
     }
 
-    /// The text that the record of the document starts from: where a document was requested, also
-    /// what is left out around it.
-    pub fn came(&self) -> &str {
+    /// The text that the recorded run starts with: if a document was requested, this includes the
+    /// text around it.
+    pub fn recorded_text(&self) -> &str {
         match self.kind {
             PartKind::Document => &self.text,
             PartKind::Detect | PartKind::Arguments => self.document(),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_document_tells_by_itself_whether_it_is_whole() {
+    fn a_bare_document_shows_whether_it_is_complete() {
         for kind in [PartKind::Detect, PartKind::Document, PartKind::Arguments] {
             check(kind, "{\"a\": 1}", PartState::Complete);
             check(kind, "[1]\n```\n", PartState::Complete);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn text_after_a_whole_document_is_text() {
+    fn text_after_a_complete_document_is_text() {
         for kind in [PartKind::Detect, PartKind::Document, PartKind::Arguments] {
             check(
                 kind,
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn json_in_a_fence_is_found_wherever_the_text_is_divided() {
+    fn json_in_a_fence_is_found_for_every_piece_size() {
         let before = "Sure, an [example]:\n\n```python\nrows = [\n```\n\n```json\n";
         let document = "{\"rows\": [\"a ``` b\", 12";
         let text = [before, document].concat();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_were_cut_are_known_by_what_they_are() {
+    fn cut_arguments_are_recognised_by_their_type() {
         check(PartKind::Arguments, "\"cut string", PartState::Cut);
         check(PartKind::Arguments, "{'city': 'Ber", PartState::Cut);
         check(

@@ -1,117 +1,117 @@
-//! What can go wrong between here and a model.
+//! The errors of calls to an upstream.
 
 use std::time::Duration;
 
 use super::refused_size::{RefusedSize, is_about_size};
 
-/// Why a call failed. No message holds a key: what is told of an address is its host and path.
+/// Why a call failed. Messages contain no key: of a URL they show only host and path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BackendError {
-    /// The address is none.
-    #[error("`{address}` is not an address a model can be reached at: {reason}")]
+    /// The upstream URL is invalid.
+    #[error("`{address}` is not a valid upstream URL: {reason}")]
     Address {
-        /// The address.
+        /// The URL without credentials.
         address: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// Nobody answers there.
+    /// The upstream could not be reached.
     #[error("could not reach {host}: {reason}")]
     Unreachable {
-        /// Where.
+        /// The host.
         host: String,
-        /// What the system says.
+        /// The system's message.
         reason: String,
     },
-    /// Somebody answers there who cannot prove to be that host.
-    #[error("{host} shows a certificate that is not trusted: {reason}")]
+    /// The TLS certificate is not trusted.
+    #[error("the certificate of {host} is not trusted: {reason}")]
     Certificate {
-        /// Where.
+        /// The host.
         host: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// The request holds what the upstream has no words for. Nothing was sent.
-    #[error("{what} cannot be asked for in the protocol of {host}")]
+    /// The request has a feature that the upstream's API does not support. Nothing was sent.
+    #[error("{host} does not support {what}")]
     Unsupported {
-        /// Where it was to be sent.
+        /// The host.
         host: String,
-        /// What it is.
+        /// The feature.
         what: String,
     },
-    /// Nothing came for too long.
+    /// A timeout expired.
     #[error("{host} {phase} for {} seconds", after.as_secs_f32())]
     TimedOut {
-        /// Where.
+        /// The host.
         host: String,
-        /// What did not happen.
+        /// What the client waited for.
         phase: Phase,
-        /// How long that was waited for.
+        /// How long it waited.
         after: Duration,
     },
-    /// The time for all calls together was over.
-    #[error("{host} was not done in the time that a request may take")]
+    /// The deadline of the whole request passed.
+    #[error("{host} did not finish before the deadline of the request")]
     Deadline {
+        /// The host.
         /// Where.
         host: String,
     },
-    /// The answer is an error.
-    #[error("{host} answered {status}: {message}{}", asked_to_wait(*retry_after))]
+    /// The response is an error.
+    #[error("{host} answered {status}: {message}{}", retry_after_note(*retry_after))]
     Status {
-        /// Where.
+        /// The host.
         host: String,
-        /// The HTTP status; that of a stream that turned into an error is 200, unless it says
-        /// what kind of error it is.
+        /// The HTTP status. For an error inside a stream it is 200, unless the error names another.
         status: u16,
-        /// What it says.
+        /// The upstream's message.
         message: String,
-        /// How long it asks to wait.
+        /// The wait that the upstream asks for.
         retry_after: Option<Duration>,
-        /// The sizes it names, if the call is too large.
+        /// The sizes in the message, if the request is too large.
         size: Option<RefusedSize>,
     },
-    /// The answer is none of this protocol.
-    #[error("{host} answered with something else than was asked for: {reason}")]
+    /// The response does not match the API.
+    #[error("unexpected response from {host}: {reason}")]
     Malformed {
-        /// Where.
+        /// The host.
         host: String,
+        /// What is wrong.
         /// What is wrong with it.
         reason: String,
     },
-    /// The connection ended before the answer did.
-    #[error("the connection to {host} broke off: {reason}")]
+    /// The connection closed before the answer ended.
+    #[error("the connection to {host} was interrupted: {reason}")]
     Broken {
-        /// Where.
+        /// The host.
         host: String,
-        /// What the system says.
+        /// The system's message.
         reason: String,
     },
-    /// The answer went on and on.
-    #[error("the answer went beyond {most_bytes} bytes and was cut off")]
+    /// The answer is longer than the client reads.
+    #[error("the answer exceeds {most_bytes} bytes")]
     TooLong {
-        /// How much was read.
+        /// The limit.
         most_bytes: usize,
     },
 }
 
-/// What is told of a wait that a server asks for.
-fn asked_to_wait(retry_after: Option<Duration>) -> String {
+fn retry_after_note(retry_after: Option<Duration>) -> String {
     match retry_after {
         Some(wait) if !wait.is_zero() => {
-            format!(" (it asks to wait for {} seconds)", wait.as_secs_f32())
+            format!(" (retry after {} seconds)", wait.as_secs_f32())
         }
         _ => String::new(),
     }
 }
 
-/// What a server is waited for to do.
+/// What the client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Accept a connection.
+    /// The connection.
     Connect,
-    /// Begin its answer.
+    /// The first output of the model.
     FirstByte,
-    /// Go on with its answer.
+    /// More output of the model.
     NextByte,
 }
 
@@ -120,14 +120,14 @@ impl std::fmt::Display for Phase {
         formatter.write_str(match self {
             Self::Connect => "did not accept a connection",
             Self::FirstByte => "did not begin to answer",
-            Self::NextByte => "fell silent",
+            Self::NextByte => "sent nothing more",
         })
     }
 }
 
 impl BackendError {
-    /// Whether the same call may well succeed a little later.
-    pub fn is_passing(&self) -> bool {
+    /// Whether the same call may succeed later.
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Broken { .. } => true,
             Self::Status { status, .. } => matches!(status, 408 | 409 | 425 | 429 | 500..=599),
@@ -140,8 +140,8 @@ impl BackendError {
         }
     }
 
-    /// Whether the server understood the call and will have none of its kind, however often it
-    /// is made: another kind of call may be welcome.
+    /// Whether the server rejected this kind of call, so that repeating it is useless but another
+    /// strategy may work.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Status { status, .. } => matches!(status, 400 | 404 | 405 | 422),
@@ -150,7 +150,7 @@ impl BackendError {
         }
     }
 
-    /// Whether the server refused the call because of its size.
+    /// Whether the server rejected the call because of its size.
     pub(crate) fn is_about_size(&self) -> bool {
         match self {
             Self::Status { message, .. } => is_about_size(&message.to_lowercase()),
@@ -158,7 +158,7 @@ impl BackendError {
         }
     }
 
-    /// The sizes that the server names, if it refused the call because of its size.
+    /// The sizes in the server's message, if it rejected the call because of its size.
     pub fn refused_size(&self) -> Option<RefusedSize> {
         match self {
             Self::Status { size, .. } => *size,
@@ -166,7 +166,7 @@ impl BackendError {
         }
     }
 
-    /// The status with which the server refused the call.
+    /// The status of the error response.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Status { status, .. } => Some(*status),
@@ -174,7 +174,7 @@ impl BackendError {
         }
     }
 
-    /// How long the server asks to wait.
+    /// The wait that the server asks for.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,

@@ -1,17 +1,17 @@
-//! What was found out about a server.
+//! A fact about a server, with its source.
 
 use std::fmt::{self, Display, Formatter};
 
 use serde::Serialize;
 
-/// Something that was found out about a server, and what says so.
+/// A fact about a server, with its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it is about, such as `prefill`.
+    /// The topic, such as `prefill`.
     pub subject: &'static str,
-    /// What was found.
+    /// The fact.
     pub value: String,
-    /// Where that comes from, such as `GET /props`.
+    /// The source, such as `GET /props`.
     pub source: String,
 }
 

@@ -1,8 +1,8 @@
-//! Who answers?
+//! The interface to an upstream.
 //!
-//! A backend takes one call and gives back a stream of what the model writes; a whole answer is a
-//! collected stream, so that there is one path for both. A call is told in the words of OpenAI's
-//! chat completions, which most servers speak; a backend that speaks another language translates.
+//! A backend makes one call and returns a stream of events; an answer without streaming is a
+//! collected stream, so that there is one code path. Calls are written as OpenAI chat completions;
+//! a backend for another API translates.
 
 mod error;
 mod finding;
@@ -28,40 +28,40 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One call of a model.
+/// One call to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// The request as a client of OpenAI's chat completions writes it: `model`, `messages`,
-    /// `max_tokens` and the rest. Whether it streams is up to the backend.
+    /// A chat completions request: `model`, `messages`, `max_tokens` and the rest. The backend
+    /// decides whether it streams.
     pub request: Map<String, Value>,
-    /// What the model has said already: its answer goes on exactly there.
+    /// The start of the model's answer: the answer continues exactly there.
     pub prefill: Option<String>,
 }
 
-/// What a model says while it answers, and what happens before it does.
+/// An event of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Nothing was answered, and the call will be made again.
+    /// The call failed and will be repeated.
     Retry(Retry),
     /// The next piece of the answer.
     Text(String),
-    /// The next piece of what the model says instead of an answer.
+    /// The next piece of the model's refusal.
     Refusal(String),
-    /// Why the provider says the answer ended, such as `stop` or `length`. Only the document
-    /// itself tells whether that is so.
+    /// The provider's finish reason, such as `stop` or `length`. It may be wrong: only the document
+    /// shows whether it is complete.
     Finish(String),
-    /// What the call took, as the provider counts.
+    /// The usage that the provider reports.
     Usage(Usage),
 }
 
-/// The tokens of a call, as the provider counts them.
+/// The tokens of a call, as counted by the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// What the model read.
+    /// The input tokens.
     pub input: u64,
-    /// What it wrote.
+    /// The output tokens.
     pub output: u64,
-    /// The cached input tokens; nothing where the provider does not report them.
+    /// The cached input tokens, if the provider reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<u64>,
 }
@@ -78,8 +78,8 @@ impl AddAssign for Usage {
 }
 
 impl Usage {
-    /// What a chat completion, or the last chunk of a stream, reports. Some builds of llama.cpp
-    /// report the cached input tokens only among their timings.
+    /// Reads the usage of a chat completion or of the last chunk of a stream. Some builds of
+    /// llama.cpp report the cached input tokens only in `timings`.
     pub fn of_completion(completion: &Value) -> Option<Self> {
         let usage = completion.get("usage")?;
         let cached = usage.pointer("/prompt_tokens_details/cached_tokens");
@@ -93,19 +93,19 @@ impl Usage {
     }
 }
 
-/// An answer as it comes. Dropping it ends the call.
+/// An answer as a stream. Dropping it cancels the call.
 pub type Events<'a> = Pin<Box<dyn Stream<Item = Result<Event, BackendError>> + Send + 'a>>;
 
-/// Somebody who answers calls.
+/// An upstream that answers calls.
 pub trait Backend: Send + Sync {
-    /// Makes a call. What comes back is ready to be read; nothing of it may have arrived yet.
+    /// Makes a call. The returned stream may not have received anything yet.
     ///
-    /// Who cannot go on from a [`prefill`](Call::prefill) must refuse it as
-    /// [unsupported](BackendError::Unsupported): an answer to it would be taken for its rest.
+    /// A backend that cannot continue a [`prefill`](Call::prefill) must reject it as
+    /// [unsupported](BackendError::Unsupported): otherwise its answer would be appended to the prefill.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>>;
 
-    /// Whether the server makes sure that the answer starts at the end of the prefill, so that text
-    /// that stands in the document already is new text.
+    /// Whether the server guarantees that the answer starts at the end of the prefill. Text that
+    /// repeats the document is then new text.
     fn starts_at_cut(&self, _call: &Call) -> bool {
         false
     }

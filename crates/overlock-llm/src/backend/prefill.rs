@@ -1,4 +1,4 @@
-//! How is the answer of a model begun for it?
+//! How a server accepts the start of the model's answer (a prefill).
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,18 +6,18 @@ use serde::Serialize;
 
 use super::Call;
 
-/// How the answer of a model can be begun for it.
+/// The prefill support of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Prefill {
-    /// How the server is told what the model has said already.
+    /// How the prefill is sent.
     pub style: PrefillStyle,
-    /// Whether the grammar of `response_format` goes on where the beginning stops, so that the
-    /// format stays in the request. Elsewhere the grammar would make the model begin again.
+    /// Whether the grammar of `response_format` continues from the prefill, so that the format stays in
+    /// the request. On other servers the grammar would make the model start again.
     pub keeps_format: bool,
 }
 
 impl Prefill {
-    /// What a style implies where nothing else is known of the server.
+    /// The usual support with this style.
     pub fn of_style(style: PrefillStyle) -> Self {
         Self {
             style,
@@ -25,14 +25,14 @@ impl Prefill {
         }
     }
 
-    /// Whether the server's grammar goes on from the prefill of a call.
+    /// Whether the server's grammar continues the prefill of a call.
     pub fn carries_grammar(self, call: &Call) -> bool {
         let format = call.request.get("response_format");
         let has_schema = format.is_some_and(|format| format["type"] == "json_schema");
         self.keeps_format && call.prefill.is_some() && has_schema
     }
 
-    /// Whether there is a way to begin an answer.
+    /// Whether prefills are supported.
     pub fn is_possible(self) -> bool {
         self.style != PrefillStyle::None
     }
@@ -49,25 +49,25 @@ impl Display for Prefill {
     }
 }
 
-/// How a server is told what the model has said already.
+/// How a prefill is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(into = "&'static str")]
 pub enum PrefillStyle {
-    /// It cannot be told.
+    /// Not supported.
     #[default]
     None,
-    /// By a last message of the assistant with `prefix: true`, as Mistral and DeepSeek's beta do.
+    /// As a last assistant message with `prefix: true` (Mistral, DeepSeek beta).
     PrefixMessage,
-    /// By a last message of the assistant and `continue_final_message`, as vLLM does.
+    /// As a last assistant message with `continue_final_message` (vLLM).
     ContinueFinalMessage,
-    /// By a last message of the assistant and nothing else, as llama.cpp does.
+    /// As a last assistant message (llama.cpp).
     LastMessage,
-    /// By raw completions of a prompt that ends with it.
+    /// At the end of the prompt of a raw completion.
     RawCompletion,
 }
 
 impl PrefillStyle {
-    /// All of them.
+    /// All styles.
     pub const ALL: [Self; 5] = [
         Self::None,
         Self::PrefixMessage,

@@ -1,21 +1,21 @@
-//! Which sizes does a server name when it refuses a request that is too large?
+//! Reads the sizes that a server names when it rejects a request as too large.
 //!
-//! llama.cpp names them in members of the error, others in its message.
+//! llama.cpp has fields for them; other servers name them in the message.
 
 use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
-/// What a refusal says about the size of a request.
+/// The sizes in the error of a request that is too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefusedSize {
-    /// The tokens that the model takes, answer included.
+    /// The context window of the model in tokens.
     pub window: Option<u64>,
-    /// The tokens of the request without the answer, or at least so many.
+    /// The tokens of the request without the answer, or a lower bound.
     pub input: Option<u64>,
 }
 
-/// What stands before the tokens that a model takes.
+/// The text before the size of the window.
 const BEFORE_WINDOW: [&str; 5] = [
     "maximum context length is ",
     "maximum context length of ",
@@ -24,7 +24,7 @@ const BEFORE_WINDOW: [&str; 5] = [
     "context window of ",
 ];
 
-/// What stands before the tokens of a request.
+/// The text before the size of the request.
 const BEFORE_INPUT: [&str; 4] = [
     "messages resulted in ",
     "the input (",
@@ -32,8 +32,8 @@ const BEFORE_INPUT: [&str; 4] = [
     "your request has ",
 ];
 
-/// What stands behind the tokens of a request.
-const BEHIND_INPUT: [&str; 4] = [
+/// The text after the size of the request.
+const AFTER_INPUT: [&str; 4] = [
     " in the messages",
     " in your prompt",
     " input tokens",
@@ -41,19 +41,19 @@ const BEHIND_INPUT: [&str; 4] = [
 ];
 
 impl RefusedSize {
-    /// Reads the body of a refusal; nothing if it is not about the size of the request, or names
-    /// no figure.
+    /// Reads the body of an error; `None` if it is not about the size of the request, or contains
+    /// no number.
     ///
     /// ```
     /// use overlock_llm::RefusedSize;
     /// use serde_json::json;
     ///
-    /// let said = json!({ "error": {
+    /// let body = json!({ "error": {
     ///     "code": 400, "type": "exceed_context_size_error",
     ///     "message": "the request exceeds the available context size, try increasing it",
     ///     "n_prompt_tokens": 4516, "n_ctx": 2048,
     /// } });
-    /// let size = RefusedSize::read(&said).expect("it is about the size");
+    /// let size = RefusedSize::read(&body).expect("it is about the size");
     /// assert_eq!((size.window, size.input), (Some(2048), Some(4516)));
     /// ```
     pub fn read(body: &Value) -> Option<Self> {
@@ -68,8 +68,8 @@ impl RefusedSize {
             window.or_else(|| number_before(&message, " maximum"))
         });
         let input = figure("n_prompt_tokens").or_else(|| {
-            let mut places = BEHIND_INPUT.iter();
-            let input = places.find_map(|behind| number_before(&message, behind));
+            let mut places = AFTER_INPUT.iter();
+            let input = places.find_map(|after| number_before(&message, after));
             let mut places = BEFORE_INPUT.iter();
             input.or_else(|| places.find_map(|before| number_after(&message, before)))
         });
@@ -85,7 +85,7 @@ impl RefusedSize {
     }
 }
 
-/// What no server has as its context size is not believed: it would hold for every later request.
+/// Other context sizes are ignored, because the size applies to every later request.
 const PLAUSIBLE_WINDOWS: RangeInclusive<u64> = 128..=1 << 30;
 
 /// Whether a message, in lower case, is about the size of a request.
@@ -100,10 +100,10 @@ fn number_after(text: &str, before: &str) -> Option<u64> {
     number(&rest[..end.unwrap_or(rest.len())])
 }
 
-fn number_before(text: &str, behind: &str) -> Option<u64> {
-    let (rest, _) = text.split_once(behind)?;
-    let begin = rest.rfind(|it: char| !it.is_ascii_digit() && it != ',');
-    number(&rest[begin.map_or(0, |begin| begin + 1)..])
+fn number_before(text: &str, after: &str) -> Option<u64> {
+    let (rest, _) = text.split_once(after)?;
+    let start = rest.rfind(|it: char| !it.is_ascii_digit() && it != ',');
+    number(&rest[start.map_or(0, |start| start + 1)..])
 }
 
 fn number(digits: &str) -> Option<u64> {
@@ -118,7 +118,7 @@ mod tests {
     use crate::backend::BackendError;
 
     #[test]
-    fn a_refusal_for_its_size_is_known_without_figures() {
+    fn recognises_a_size_error_without_numbers() {
         let refusal = |message: &str| BackendError::Status {
             host: "127.0.0.1".to_owned(),
             status: 400,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_size_that_no_server_has_is_not_believed() {
+    fn ignores_an_implausible_context_size() {
         for window in [0, 10, 1_u64 << 60] {
             let error = json!({
                 "type": "exceed_context_size_error", "n_ctx": window, "n_prompt_tokens": 5031,
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_messages_of_known_servers_are_understood() {
+    fn reads_the_messages_of_known_servers() {
         check(
             "This model's maximum context length is 8192 tokens. However, your messages resulted \
              in 10000 tokens. Please reduce the length of the messages.",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn other_refusals_teach_nothing() {
+    fn ignores_other_errors() {
         for message in [
             "",
             "max_tokens must be at least 1",

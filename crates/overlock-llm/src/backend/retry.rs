@@ -1,7 +1,7 @@
-//! Asks again when a call failed for a reason that may pass.
+//! When to repeat a failed call.
 //!
-//! Only as long as nothing of the answer has arrived: half an answer is worth keeping, and asking
-//! again would pay for it twice.
+//! A call is repeated only while nothing of the answer has arrived: a partial answer is kept,
+//! because repeating the call would cost its tokens twice.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use super::BackendError;
 
-/// How often and after which waits a call is made again.
+/// How often failed calls are repeated, and after which waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
-    /// How often at most.
+    /// The maximum of retries.
     pub retries: u32,
-    /// The wait before the first; it doubles each time.
+    /// The wait before the first retry; it doubles each time.
     pub first_wait: Duration,
-    /// No wait is longer: a server that asks for more is not asked again.
+    /// The longest wait. If a server asks for more, the call is not repeated.
     pub longest_wait: Duration,
 }
 
@@ -32,9 +32,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// How long to wait before a retry, counted from 0; `chance` lies between 0 and 1 and spreads
-    /// the waits of clients that failed together. Nothing if the server asks for longer than is
-    /// ever waited.
+    /// The wait before a retry, counted from 0. `chance`, from 0 to 1, spreads the retries of
+    /// clients that failed together. `None` if the server asks for more than the longest wait.
     pub fn wait(&self, retry: u32, asked_for: Option<Duration>, chance: f64) -> Option<Duration> {
         let doubled = self.first_wait.saturating_mul(2_u32.saturating_pow(retry));
         let own = doubled
@@ -47,36 +46,36 @@ impl RetryPolicy {
         }
     }
 
-    /// How long to wait after a call has failed before it is made again; nothing if it is not.
+    /// The wait before a failed call is repeated; `None` if it is not.
     pub fn wait_after(&self, error: &BackendError, retry: u32, chance: f64) -> Option<Duration> {
-        let helps = retry < self.retries && error.is_passing();
+        let helps = retry < self.retries && error.is_transient();
         let wait = self.wait(retry, error.retry_after(), chance);
         wait.filter(|_| helps)
     }
 }
 
-/// A call that failed and is made again.
+/// A failed call that will be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// Why it failed.
     pub error: BackendError,
-    /// How long the server is left alone before.
+    /// The wait before the retry.
     pub wait: Duration,
 }
 
-/// The calls that failed before one was answered, or nobody asked any more.
+/// The failed attempts of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retried {
-    /// How many there were.
+    /// How many attempts failed.
     pub times: u32,
-    /// How long the server was left alone between them, in milliseconds.
+    /// The sum of the waits between them, in milliseconds.
     pub waited_ms: u64,
-    /// Why the last of them failed.
+    /// The error of the last of them.
     pub error: String,
 }
 
 impl Retried {
-    /// One more.
+    /// Adds an attempt.
     pub fn add(retried: &mut Option<Self>, retry: &Retry) {
         let (times, waited_ms) = match retried {
             Some(before) => (before.times, before.waited_ms),
@@ -100,7 +99,7 @@ impl fmt::Display for Retried {
         };
         write!(
             formatter,
-            "asked again {times}, after {seconds:.1} seconds of waiting: {}",
+            "retried {times}, with {seconds:.1} seconds of waiting: {}",
             self.error
         )
     }
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_as_long_as_the_server_asks_within_reason() {
+    fn waits_as_long_as_the_server_asks_up_to_the_limit() {
         check(0, Some(7), 1.0, 7.0);
         check(3, Some(1), 1.0, 4.0);
         check(0, Some(60), 1.0, 60.0);

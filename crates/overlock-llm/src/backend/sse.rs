@@ -1,13 +1,13 @@
-//! Takes a stream of server-sent events apart.
+//! Parses a stream of server-sent events.
 //!
-//! Bytes come in pieces of any size, split anywhere, even inside a character; events go out whole.
+//! The input can be split anywhere, even inside a character.
 
 use bytes::{Buf, BytesMut};
 
-/// An event longer than this ends the stream: nobody means it.
+/// A longer event ends the stream with an error.
 const LONGEST_EVENT: usize = 16 << 20;
 
-/// What some servers begin a stream with, and no field does.
+/// Some servers start a stream with it; it is not part of the first field.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Splits bytes into events.
@@ -25,25 +25,25 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 #[derive(Debug, Default)]
 pub struct SseReader {
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no line break.
+    /// How much of the buffer was searched for a line break.
     searched: usize,
     data: Vec<u8>,
     has_data: bool,
     event: Vec<u8>,
-    /// Whether the first line was read, before which a byte order mark may stand.
+    /// Whether the first line was read, which may start with a byte order mark.
     has_begun: bool,
 }
 
 /// One event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its name; empty if it has none.
+    /// The event name; empty if it has none.
     pub name: String,
-    /// What it carries.
+    /// The data.
     pub data: Vec<u8>,
 }
 
-/// The stream holds an event that is longer than anybody would send.
+/// The stream contains an event over the size limit.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event is longer than {LONGEST_EVENT} bytes")]
 pub struct TooLongEvent;
@@ -58,7 +58,7 @@ impl SseReader {
         Ok(())
     }
 
-    /// The next event that is whole.
+    /// The next complete event.
     pub fn next_event(&mut self) -> Option<SseEvent> {
         while let Some(mut line) = self.next_line() {
             if !std::mem::replace(&mut self.has_begun, true) && line.starts_with(BYTE_ORDER_MARK) {
@@ -91,7 +91,7 @@ impl SseReader {
         None
     }
 
-    /// What is left when the stream has ended: servers forget the last blank line.
+    /// The last event at the end of the stream, since some servers omit the last blank line.
     pub fn finish(&mut self) -> Option<SseEvent> {
         self.buffer.extend_from_slice(b"\n\n");
         self.next_event()
@@ -106,7 +106,7 @@ impl SseReader {
         Some(SseEvent { name, data })
     }
 
-    /// The next line that is whole, without its end.
+    /// The next complete line, without its end.
     fn next_line(&mut self) -> Option<BytesMut> {
         let new = &self.buffer[self.searched..];
         let Some(found) = new.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_field() {
+    fn a_byte_order_mark_is_not_part_of_the_first_field() {
         check("\u{feff}data: a\n\ndata: b\n\n", &[("", "a"), ("", "b")]);
         check("\u{feff}", &[]);
         check(
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_is_left_at_the_end() {
+    fn reads_an_unterminated_event_at_the_end() {
         check("data: a\n\ndata: [DONE]", &[("", "a"), ("", "[DONE]")]);
         check("", &[]);
     }
 
     #[test]
-    fn refuses_an_event_without_end() {
+    fn rejects_an_event_without_end() {
         let mut reader = SseReader::default();
         let piece = vec![b'a'; 1 << 20];
         let refused = (0..20).map(|_| reader.feed(&piece)).find(Result::is_err);

@@ -1,18 +1,16 @@
-//! White space at the end of what is put in a model's mouth.
+//! White space at the end of a prefill.
 //!
-//! It is left out there, so that what the model goes on from is shorter than the document by that
-//! much. Its answer then may begin with the same white space, because that is what comes next, or
-//! without it, because the model knows that it has written it. Either way it is there once: what
-//! the answer begins with is compared with what was left out, and what they have in common is
-//! taken for the same. So nothing that was accepted is lost and nothing is doubled, in a string,
-//! where a blank matters, as between tokens, where it does not.
+//! It is not sent, so the prefill is shorter than the document. The answer may begin with that
+//! white space, because it comes next, or without it, because the model treats it as written. White
+//! space that the answer shares with the part that was left out is therefore added only once:
+//! nothing is lost or doubled, inside a string, where blanks matter, or between tokens.
 
-/// What can be put in a model's mouth, and what is left out.
+/// Splits a text into the prefill and the white space that is left out.
 pub(crate) fn split_blank(text: &str) -> (&str, &str) {
     text.split_at(text.trim_end().len())
 }
 
-/// An answer without the part of the white space that was left out and that it begins with.
+/// An answer without the left-out white space that it repeats.
 pub(crate) fn after_blank<'a>(answer: &'a [u8], blank: &str) -> &'a [u8] {
     let mut rest = answer;
     for character in blank.chars() {
@@ -37,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blank_is_there_once_whether_it_comes_again_or_not() {
+    fn white_space_at_the_cut_is_added_once() {
         check(r#"["two "#, r#" words"]"#, r#"["two words"]"#);
         check(r#"["two "#, r#"words"]"#, r#"["two words"]"#);
         check(r#"["two "#, r#"  words"]"#, r#"["two  words"]"#);

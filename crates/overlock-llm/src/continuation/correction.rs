@@ -1,21 +1,21 @@
-//! Replaces a whole document that violates its schema.
+//! Replaces a complete document that violates its schema.
 //!
-//! A run does not know schemas: whoever drives it says that a document is invalid and what is valid.
+//! A run does not know schemas: the caller decides whether a document is valid.
 
 use overlock_json::{PartialDocument, Seam};
 
 use super::document::Document;
 use super::{
-    Continuation, ContinuationOptions, Failure, Outcome, Progress, Step, StepEnd, StepResult,
-    grown, measured, readable,
+    Continuation, ContinuationOptions, Failure, Outcome, Step, StepResult, grown, measured,
+    readable,
 };
 
 /// The seam of a step that replaced the document.
 const CORRECTED: &str = "corrected";
 
 impl Continuation {
-    /// Whether the model may be asked to correct the document, which must be whole: once in a run,
-    /// and within its limits.
+    /// Whether the model may be asked to correct the document: only a complete document, once in a
+    /// run, and within the run's limits.
     pub fn can_be_corrected(&self) -> bool {
         let (tally, options) = (&self.tally, &self.options);
         let most_tokens = options.max_output_tokens.unwrap_or(u64::MAX);
@@ -25,8 +25,8 @@ impl Continuation {
             && tally.output_tokens < most_tokens
     }
 
-    /// The document of an answer, or why it holds no whole one.
-    pub(crate) fn read_whole(answer: &str) -> Result<String, String> {
+    /// The complete document in an answer, or why there is none.
+    pub(crate) fn complete_document(answer: &str) -> Result<String, String> {
         let mut read = Self::new(ContinuationOptions::default());
         match read.begin(answer.as_bytes()) {
             StepResult::Failed { failure, .. } => Err(failure.to_string()),
@@ -37,7 +37,7 @@ impl Continuation {
         }
     }
 
-    /// Takes the answer to a request for a correction: a valid document, or why there is none.
+    /// Records the answer to a correction call: a valid document, or why there is none.
     pub(crate) fn corrected(
         &mut self,
         document: Result<String, String>,
@@ -47,7 +47,7 @@ impl Continuation {
         let kpis = measured(&self.options, &self.tally);
         let document = document.and_then(|text| {
             let document = Document::stored(text.as_bytes(), kpis);
-            document.ok_or_else(|| "the answer is no document".to_owned())
+            document.ok_or_else(|| "the answer is not a document".to_owned())
         });
         let result = match document {
             Ok(document) => {
@@ -68,22 +68,12 @@ impl Continuation {
                 raw: readable(answer.as_bytes()),
             },
         };
-        self.take(Step {
-            iteration: self.tally.iterations + 1,
-            way: None,
-            tokens,
-            kpi: None,
-            kpis: None,
-            progress: Progress::Unknown,
-            is_looping: false,
-            result,
-            end: StepEnd::default(),
-        })
+        self.take(Step::new(self.tally.iterations + 1, None, tokens, result))
     }
 }
 
 impl Step {
-    /// Whether it was to correct a whole document.
+    /// Whether the call asked for a correction.
     pub fn is_correction(&self) -> bool {
         match &self.result {
             StepResult::Grown { seam, .. } => seam == CORRECTED,

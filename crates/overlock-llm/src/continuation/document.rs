@@ -1,4 +1,4 @@
-//! The document so far, and what is counted of it as it grows.
+//! The document so far, with the counters that follow its growth.
 
 use overlock_json::{
     Container, Delivered, NoJson, PartialDocument, Scalar, Scanner, Seam, StitchOptions, Visitor,
@@ -7,22 +7,22 @@ use overlock_json::{
 
 use crate::progress::{Measure, MeasuredKpi};
 
-/// A document that grows by answers. Each costs what it brings.
+/// A document that grows by answers. The work for each is linear in its length.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     base: PartialDocument<'static>,
-    /// Reads what no later answer writes anew, for those who count.
+    /// Feeds the counters with the text that no later answer can change.
     settled: Scanner,
-    counts: Counts,
+    counts: DocumentCounts,
 }
 
 impl Document {
-    /// The document in a first answer.
+    /// The document that starts in a first answer.
     pub(super) fn read(answer: &[u8], kpis: &[MeasuredKpi]) -> Result<Self, NoJson> {
         let mut document = Self {
             base: PartialDocument::read(answer)?.into_owned(),
             settled: Scanner::new(),
-            counts: Counts {
+            counts: DocumentCounts {
                 delivered: Delivered::default(),
                 measures: kpis.iter().map(Measure::new).collect(),
             },
@@ -31,8 +31,8 @@ impl Document {
         Ok(document)
     }
 
-    /// The document that was stored, if it is one as it stands: what would have to be found or
-    /// mended in it was never accepted.
+    /// The document that was stored, if the text is one. Text around it or text that needs repair
+    /// was never accepted as a document.
     pub(super) fn stored(text: &[u8], kpis: &[MeasuredKpi]) -> Option<Self> {
         let document = Self::read(text, kpis).ok()?;
         let base = &document.base;
@@ -40,7 +40,7 @@ impl Document {
         is_same.then_some(document)
     }
 
-    /// Joins an answer; the document stays as it is if that is refused.
+    /// Joins an answer; if the join is rejected, the document does not change.
     pub(super) fn stitch(&mut self, answer: &[u8], options: &StitchOptions<'_>) -> Seam {
         let seam = stitch(&mut self.base, answer, options);
         if seam.outcome.is_accepted() {
@@ -49,11 +49,11 @@ impl Document {
         seam
     }
 
-    /// Counts these from now on, as far as they can rise from what is there to what is aimed at.
-    /// What is left out is not worth counting.
-    pub(super) fn measure(&mut self, kpis: &[MeasuredKpi]) -> Vec<MeasuredKpi> {
+    /// Counts these KPIs from now on, and returns those that are kept: only KPIs that can still
+    /// rise from their current value to their target.
+    pub(super) fn set_kpis(&mut self, kpis: &[MeasuredKpi]) -> Vec<MeasuredKpi> {
         let text = &self.base.text().as_bytes()[..self.settled.offset()];
-        let mut counts = Counts {
+        let mut counts = DocumentCounts {
             delivered: Delivered::default(),
             measures: kpis.iter().map(Measure::new).collect(),
         };
@@ -84,14 +84,14 @@ impl Document {
     }
 }
 
-/// All that listens to the scan.
+/// The visitors of the scan.
 #[derive(Clone, Debug)]
-struct Counts {
+struct DocumentCounts {
     delivered: Delivered,
     measures: Vec<Measure>,
 }
 
-impl Visitor for Counts {
+impl Visitor for DocumentCounts {
     fn open(&mut self, container: Container) {
         self.delivered.open(container);
         self.measures

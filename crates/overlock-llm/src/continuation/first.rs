@@ -1,12 +1,12 @@
 //! Is the JSON in a first answer the document that was asked for?
 //!
-//! Prose has brackets of its own, and some models write several documents. A document that is all
-//! of the answer, but for a fence, thoughts and plain talk, is the one; what merely stands
-//! somewhere in it may be a footnote, an example or a first try.
+//! Prose contains brackets too, and some models write several documents. A document that makes up
+//! the whole answer, apart from a code fence, reasoning and prose, is accepted. JSON inside a
+//! sentence may be a footnote, an example or a first attempt.
 
 use overlock_json::{Scanner, extract};
 
-/// Whether a text in which a whole document was found holds no other that may have been meant.
+/// Whether a text with a complete document contains no other JSON that may be the intended document.
 pub(super) fn is_clearly_the_document(answer: &[u8]) -> bool {
     if is_whole(answer.trim_ascii()) {
         return true;
@@ -51,8 +51,8 @@ fn is_something(document: &str, has_own_lines: bool) -> bool {
     !is_empty && (has_own_lines || is_list_of_words_or_more())
 }
 
-/// Whether what follows a document may be more of it, or another. A reference such as `[2]` within
-/// a line is none.
+/// Whether the text after a document may be more of it, or another document. A reference such as
+/// `[2]` within a line does not count.
 fn is_json_like(after: &str) -> bool {
     let begins_list = |line: &str| {
         let mut rest = line;
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_with_nothing_but_wrapping_around_it_is_the_one() {
+    fn accepts_a_document_in_prose_or_a_fence() {
         check("[]", true);
         check(" {\"a\": 1}\n", true);
         check("{'a': 1,}", true);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_part_of_the_talk_is_not() {
+    fn rejects_json_that_may_be_part_of_the_prose() {
         check(
             "Sure! As described in [1], I will now write the report",
             false,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_document_of_several_is_not() {
+    fn rejects_one_document_of_several() {
         check("{\"a\": 1}\n{\"a\": 2", false);
         check("{\"error\": \"x\"} no wait: {\"rows\": [1", false);
         check("[1, 2]\n[3, 4", false);

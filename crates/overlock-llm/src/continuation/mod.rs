@@ -1,11 +1,10 @@
-//! What is to be asked next, and is it time to stop?
+//! Decides what to ask the model next, and when to stop.
 //!
-//! A run is a plain value that never calls a model: it says what to ask, is told what came back,
-//! and decides. Whoever drives it, awaiting or not, drives the same one.
+//! A run is a plain value without I/O: the caller asks it for the next call, makes that call and
+//! passes it the answer. Synchronous and asynchronous callers drive the same type.
 //!
-//! One step is: build the prompt (1), call the model (2), merge its answer (4), look at what that
-//! makes (5), decide (6); there is no step 3. What was accepted is never lost: the document
-//! changes only when an answer is accepted, and then it is valid as far as it goes.
+//! The document changes only when an answer is accepted, so accepted text is never lost and the
+//! document is always a valid prefix of JSON.
 
 pub(crate) mod blank;
 mod correction;
@@ -38,23 +37,24 @@ use repetition::{Repetition, required_by_schemas};
 use stored::Stored;
 use tally::Tally;
 
-/// What a run may do.
+/// The limits and strategies of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContinuationOptions {
-    /// The ways to ask on, the first of them first: see [`strategies_for_prefill`](crate::strategies_for_prefill). Without
-    /// any, [`Strategy::Overlap`] is taken.
+    /// The strategies in the order to try them: see
+    /// [`strategies_for_prefill`](crate::strategies_for_prefill). Empty means [`Strategy::Overlap`]
+    /// alone.
     pub ways: Vec<Strategy>,
     /// How many answers in a row may fail.
     pub max_failures: u32,
-    /// How often the model is asked.
+    /// How many calls the run may make.
     pub max_iterations: u32,
     /// How many tokens all answers may have together.
     pub max_output_tokens: Option<u64>,
-    /// How many characters one answer may hold, if that is known: what it is asked to repeat
-    /// takes a quarter of them at most.
+    /// How many characters one answer may have, if known. The overlap takes at most a quarter of
+    /// them.
     pub answer_chars: Option<usize>,
-    /// Who says how much of the document is there.
+    /// How progress is measured.
     pub kpi: Kpi,
     /// How many answers in a row may bring no progress by that measure.
     pub kpi_patience: u32,
@@ -74,52 +74,52 @@ impl Default for ContinuationOptions {
     }
 }
 
-/// What to ask next.
+/// The next call of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextCall {
-    /// Which call this is, counted from 1.
+    /// The number of the call, from 1.
     pub iteration: u32,
-    /// How to ask for the rest; nothing if it is not the rest that is asked for, but the caller's
-    /// own prompt or what can be counted.
+    /// How to ask for the rest; `None` for the caller's own prompt and for the question which KPIs
+    /// to count.
     pub way: Option<Strategy>,
-    /// The end of what is there: what the answer is to repeat, what is put in the model's mouth,
-    /// or what it is shown. Empty if the rest is not asked for.
+    /// The end of the document that the answer should repeat, the prefill, or the excerpt that the
+    /// prompt shows. Empty unless the call asks for the rest.
     ///
-    /// What is put in the model's mouth never ends with white space: some upstreams refuse that,
-    /// and most models stumble over it.
+    /// A prefill never ends with white space: some upstreams reject that, and most models continue
+    /// worse after it.
     pub overlap: String,
-    /// What the answer is to hold.
+    /// What the answer should contain.
     pub wants: Wants,
-    /// What marks the parts of the prompt. It must not be in the answer.
+    /// The marker around the parts of the prompt. An answer that contains it is rejected.
     pub marker: Marker,
 }
 
-/// What an answer is to hold.
+/// What an answer should contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wants {
-    /// The document, or what is missing of it.
+    /// The document, or the missing part of it.
     Document,
-    /// The same, after a line on how much has been delivered.
+    /// The same, after a line with the progress in percent.
     ProgressAndDocument,
-    /// What can be counted in the document, and nothing of the document itself.
+    /// The KPIs that can be counted in the document, and nothing of the document itself.
     Kpis,
-    /// The rest of a text that is no document.
+    /// The rest of a text that is not JSON.
     Text,
 }
 
-/// What came back.
+/// The model's answer to one call.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelOutput<'a> {
-    /// What the model wrote, as far as it came.
+    /// The text received, even if the answer is incomplete.
     pub text: &'a [u8],
-    /// How many tokens that was.
+    /// How many tokens the text has.
     pub tokens: u64,
-    /// Whether it is known to start where the document stops, after a prefill.
+    /// Whether it is known to start exactly at the cut, after a prefill.
     pub is_at_cut: bool,
 }
 
 impl<'a> ModelOutput<'a> {
-    /// An answer of which nothing is known but its text and its tokens.
+    /// An answer that may start anywhere.
     pub fn new(text: &'a [u8], tokens: u64) -> Self {
         Self {
             text,
@@ -129,63 +129,63 @@ impl<'a> ModelOutput<'a> {
     }
 }
 
-/// Why an answer was not taken.
+/// Why an answer was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// The run has ended.
-    #[error("the run has ended and takes no more answers")]
+    #[error("the run has ended and accepts no more answers")]
     Ended,
-    /// It answers a call that is not to be made now, such as one that was answered already.
-    #[error("this is an answer to call `{answered}`, but call `{awaited}` is to be answered")]
+    /// The answer belongs to another call than the next one, such as one that was answered already.
+    #[error("this answers call `{answered}`, but the run expects the answer to call `{awaited}`")]
     NotAwaited {
-        /// The call that it answers.
+        /// The call that was answered.
         answered: u32,
-        /// The call that is to be answered.
+        /// The call that the run expects the answer to.
         awaited: u32,
     },
 }
 
-/// What became of one answer. A run can be told again by its steps: see [`Continuation::resume`].
+/// One call and its result. A run can be restored from its steps: see [`Continuation::resume`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Which call it was, counted from 1.
+    /// The number of the call, from 1.
     pub iteration: u32,
-    /// How it was asked for; nothing for the caller's own prompt.
+    /// The strategy of the call; `None` for the caller's own prompt.
     pub way: Option<Strategy>,
     /// How many tokens the answer had.
     pub tokens: u64,
-    /// What share the model said it had delivered.
+    /// The progress in percent that the model reported.
     pub kpi: Option<u8>,
-    /// What the model says can be counted, if it was asked for that and not for the document;
-    /// empty if it said nothing of use.
+    /// The KPIs that the model proposed, if the call asked for them;
+    /// empty if none is usable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kpis: Option<Vec<MeasuredKpi>>,
     /// Whether there was progress by the measure of the run.
     pub progress: Progress,
-    /// Whether the model was found to be in a loop with it, which ends the run.
+    /// Whether this answer showed that the model is in a loop, which ends the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_looping: bool,
-    /// What became of it.
+    /// What the answer did to the document.
     pub result: StepResult,
-    /// How the answer ended, as far as whoever made the call has said.
+    /// How the answer ended, filled in by the code that made the call.
     #[serde(default, flatten)]
     pub end: StepEnd,
 }
 
-/// How an answer ended, which tells nothing about whether the document is whole.
+/// How an answer ended. This does not say whether the document is complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StepEnd {
-    /// Why the provider says that it ended, such as `stop`, `length` or `content_filter`.
+    /// The provider's finish reason, such as `stop`, `length` or `content_filter`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
-    /// What the model said instead of an answer.
+    /// The model's refusal text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
-    /// What broke it off.
+    /// The error that interrupted the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken: Option<String>,
-    /// The calls for it that were not answered. There seldom are any.
+    /// The failed attempts before this answer. Boxed because they are rare.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retried: Option<Box<Retried>>,
     /// How many bytes the answer had.
@@ -194,7 +194,27 @@ pub struct StepEnd {
 }
 
 impl Step {
-    /// How many bytes the document has after it; nothing if it did not grow.
+    /// A step without progress.
+    pub(crate) fn new(
+        iteration: u32,
+        way: Option<Strategy>,
+        tokens: u64,
+        result: StepResult,
+    ) -> Self {
+        Self {
+            iteration,
+            way,
+            tokens,
+            kpi: None,
+            kpis: None,
+            progress: Progress::Unknown,
+            is_looping: false,
+            result,
+            end: StepEnd::default(),
+        }
+    }
+
+    /// The length of the document after the step in bytes; `None` if the step failed.
     pub fn end_len(&self) -> Option<usize> {
         match &self.result {
             StepResult::Grown {
@@ -206,12 +226,12 @@ impl Step {
         }
     }
 
-    /// How many tokens of the call one uncut answer would not have taken: the prompt of every call
-    /// but the first, and of each answer the bytes that the document did not have yet.
+    /// How many tokens of the call a single uncut answer would have saved: the prompt of every call
+    /// but the first, and the part of each answer that repeats the document.
     pub fn overhead_tokens(&self, input: u64) -> u64 {
         let added = match &self.result {
             StepResult::Grown { seam, .. } if seam == FIRST_SEAM => return 0,
-            // A correction replaces a document that was paid for.
+            // A correction rewrites text that was already paid for.
             StepResult::Grown { .. } if self.is_correction() => 0,
             StepResult::Grown { added_bytes, .. } => *added_bytes as u64,
             StepResult::Failed { .. } => 0,
@@ -224,23 +244,22 @@ impl Step {
 
     /// Whether the answer holds no JSON at all, such as white space, prose or nothing.
     pub fn has_no_json(&self) -> bool {
-        let failure = match &self.result {
-            StepResult::Grown { .. } => return false,
-            StepResult::Failed { failure, .. } => failure,
-        };
-        matches!(failure, Failure::Empty | Failure::NoJson)
+        matches!(self.failure(), Some(Failure::Empty | Failure::NoJson))
     }
 
-    /// Whether the upstream would have none of the call, so that there is no answer to it.
+    /// Whether the upstream rejected the call, so that there is no answer.
     pub fn is_turned_down(&self) -> bool {
-        let failure = match &self.result {
-            StepResult::Grown { .. } => return false,
-            StepResult::Failed { failure, .. } => failure,
-        };
-        matches!(failure, Failure::Refused { .. })
+        matches!(self.failure(), Some(Failure::Refused { .. }))
     }
 
-    /// What somebody who watches the run should know besides the result, in words.
+    fn failure(&self) -> Option<&Failure> {
+        match &self.result {
+            StepResult::Grown { .. } => None,
+            StepResult::Failed { failure, .. } => Some(failure),
+        }
+    }
+
+    /// Messages for the user about anything unusual in the step.
     pub fn warnings(&self) -> Vec<String> {
         let StepEnd {
             finish,
@@ -266,7 +285,7 @@ impl Step {
         all.into_iter().flatten().collect()
     }
 
-    /// The same step without any words of the model, to be shown.
+    /// The same step without text of the model, for display.
     #[must_use]
     pub fn without_text(&self) -> Self {
         Self {
@@ -288,7 +307,7 @@ impl Step {
         }
     }
 
-    /// Whether it holds any words of the model.
+    /// Whether it holds text of the model.
     pub fn has_text(&self) -> bool {
         self.end.refusal.is_some() || self.result.has_text()
     }
@@ -298,39 +317,36 @@ impl Step {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "result", rename_all = "kebab-case")]
 pub enum StepResult {
-    /// The document is this from an offset on.
+    /// The document was extended, or replaced from an offset.
     Grown {
-        /// How the answer was joined, by the names of
-        /// [`overlock_json::Outcome`]; `first` for the first, `kpis` for one that brings nothing
-        /// but what to count, `corrected` for one that replaces the document.
+        /// How the answer was joined: a name of [`overlock_json::Outcome`], or `first` for the first answer, `kpis` for an answer that only proposes KPIs, `corrected` for a replaced document.
         seam: String,
-        /// How many characters it repeated.
+        /// How many characters of the document the answer repeated.
         overlap: usize,
         /// Where the new text begins.
         offset: usize,
-        /// How many bytes are new.
+        /// The length of the new text in bytes.
         added_bytes: usize,
-        /// The new text; left out where only the story is told.
+        /// The new text; empty in reports without text.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         added: String,
-        /// The bytes of a last character that is not whole.
+        /// The bytes of an incomplete last character.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         half_character: Vec<u8>,
-        /// How many bytes were looked at to join it, each as often as it was.
+        /// How many bytes the join scanned, counting repeated scans.
         scanned: usize,
     },
-    /// Nothing.
+    /// The answer changed nothing.
     Failed {
         /// Why not.
         failure: Failure,
-        /// What the model wrote: all of it while there is no document to fall back on, and then as
-        /// much as somebody who asks why wants to read. Nothing if it wrote nothing.
+        /// The answer: all of it while no document has begun, and then at most the first 64 KiB. `None` if it is blank.
         raw: Option<String>,
     },
 }
 
 impl StepResult {
-    /// The same, copied without its text, of which there may be much.
+    /// A copy without the text, which may be long.
     fn without_text(&self) -> Self {
         match self {
             Self::Grown {
@@ -368,28 +384,27 @@ impl StepResult {
     }
 }
 
-/// The seam of an answer that begins a document or a text.
+/// The seam of an answer that starts a document or a text.
 pub(crate) const FIRST_SEAM: &str = "first";
 
 /// Whether an answer brought the document forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Progress {
-    /// Nobody measured it.
+    /// It was not measured.
     #[default]
     Unknown,
     /// It did.
     Rose,
     /// It did not.
     Stalled,
-    /// It did not, and the model says that there is less than it said before, which is worth a
-    /// warning.
+    /// It did not, and the model reports less than before, which causes a warning.
     Slipped,
-    /// There is less than before.
+    /// Something that is counted became less.
     Fell,
 }
 
-/// A long answer in the making.
+/// A long document that is put together from several answers.
 ///
 /// ```
 /// use overlock_llm::{ModelOutput, Continuation, ContinuationOptions, Outcome};
@@ -411,20 +426,20 @@ pub struct Continuation {
     options: ContinuationOptions,
     document: Option<Document>,
     tally: Tally,
-    /// The last answer, as long as none was a document.
+    /// The last answer, while no answer was a document.
     raw: String,
     outcome: Option<Outcome>,
     marker: Marker,
-    /// Whether the document is sent while it grows, so that none of it can be taken back.
+    /// Whether the document is streamed to the client, so that no text can be removed from it.
     is_streamed: bool,
-    /// The most items that an array of the document has to have.
+    /// The largest `minItems` of the request's schemas.
     required_items: usize,
     /// Whether the request limits the answer, so that the next one may be longer.
     has_answer_limit: bool,
 }
 
 impl Continuation {
-    /// A run in which nothing has been asked yet.
+    /// A run before its first call.
     pub fn new(options: ContinuationOptions) -> Self {
         let mut run = Self {
             options,
@@ -437,35 +452,35 @@ impl Continuation {
             required_items: 0,
             has_answer_limit: false,
         };
-        // Who allows nothing gets nothing, and is told why.
+        // Limits of zero end the run at once.
         run.outcome = run.decide();
         run
     }
 
-    /// Takes what the request decides: what marks the parts of the prompts, and how many items an
-    /// array of the document may have to have. Fewer equal ones are no loop.
+    /// Derives the marker from the request, and how many items its schemas require of an array:
+    /// fewer equal items are not taken for a loop.
     pub fn set_request(&mut self, request: &ChatRequest) {
         self.marker = Marker::of_request(request);
         self.required_items = required_by_schemas(request);
         self.has_answer_limit = request.requested().is_some();
     }
 
-    /// Says whether the document is sent while it grows. If it is, a loop stays in it.
+    /// Sets whether the document is streamed to the client. If it is, a loop is not removed from it.
     pub fn set_streamed(&mut self, is_streamed: bool) {
         self.is_streamed = is_streamed;
     }
 
-    /// What to ask next; nothing once the run has ended. Asking twice gives the same: only an
-    /// answer moves the run on.
+    /// The next call; `None` once the run has ended. Only [`answered`](Self::answered) and
+    /// [`refused`](Self::refused) advance the run.
     pub fn next(&self) -> Option<NextCall> {
         if self.outcome.is_some() {
             return None;
         }
         let wants_kpis = self.document.is_some() && self.wants_kpis();
         let document = self.document.as_ref().filter(|_| !wants_kpis);
-        let asked = document.map(|document| self.way_and_overlap(document.base()));
-        let way = asked.map(|(way, _)| way);
-        let overlap = asked.map_or("", |(_, overlap)| overlap).to_owned();
+        let rest = document.map(|document| self.way_and_overlap(document.base()));
+        let way = rest.map(|(way, _)| way);
+        let overlap = rest.map_or("", |(_, overlap)| overlap).to_owned();
         Some(NextCall {
             iteration: self.tally.iterations + 1,
             way,
@@ -481,8 +496,8 @@ impl Continuation {
         })
     }
 
-    /// Takes what came back and decides. An answer to anything but what is to be asked now is
-    /// refused and changes nothing: taken twice, it would double what it brought.
+    /// Joins the answer to the document and decides whether to go on. An answer to any call but the
+    /// next one is rejected, because joining it twice would double its text.
     pub fn answered(
         &mut self,
         ask: &NextCall,
@@ -516,15 +531,10 @@ impl Continuation {
             result
         };
         Ok(self.take(Step {
-            iteration: self.tally.iterations + 1,
-            way: ask.way,
-            tokens: answer.tokens,
             kpi,
-            kpis: None,
             progress,
             is_looping,
-            result,
-            end: StepEnd::default(),
+            ..Step::new(ask.iteration, ask.way, answer.tokens, result)
         }))
     }
 
@@ -540,9 +550,9 @@ impl Continuation {
         }
     }
 
-    /// Takes note that the upstream refuses to be asked like this, and that there is no answer.
-    /// Of the caller's own prompt there is no other kind: that gives nothing, and is for whoever
-    /// drives the run to [`stop`](Self::stop). What is not to be asked now cannot be refused.
+    /// Records that the upstream rejected this kind of call. Returns `None`, and changes nothing,
+    /// if the call is not the next one, or is the caller's own prompt, which has no alternative:
+    /// the caller should then [`stop`](Self::stop) the run.
     pub fn refused(&mut self, ask: &NextCall, message: String) -> Option<Step> {
         self.check_awaited(ask).ok()?;
         let (failure, kpis) = match (ask.wants, ask.way) {
@@ -550,26 +560,20 @@ impl Continuation {
             (_, Some(_)) => (Failure::Refused { message }, None),
             (_, None) => return None,
         };
+        let result = StepResult::Failed { failure, raw: None };
         Some(self.take(Step {
-            iteration: self.tally.iterations + 1,
-            way: ask.way,
-            tokens: 0,
-            kpi: None,
             kpis,
-            progress: Progress::Unknown,
-            is_looping: false,
-            result: StepResult::Failed { failure, raw: None },
-            end: StepEnd::default(),
+            ..Step::new(ask.iteration, ask.way, 0, result)
         }))
     }
 
-    /// Takes what the model says can be counted.
+    /// Takes the KPIs that the model proposes.
     fn count_proposed(&mut self, answer: &ModelOutput<'_>) -> Step {
         let proposed = proposed_kpis(answer.text);
         let counted = match (&mut self.document, proposed) {
-            (Some(document), Ok(proposed)) => match document.measure(&proposed) {
+            (Some(document), Ok(proposed)) => match document.set_kpis(&proposed) {
                 kpis if kpis.is_empty() => {
-                    Err("nothing that it names can still be counted".to_owned())
+                    Err("none of the proposed KPIs can still be counted".to_owned())
                 }
                 kpis => Ok((grown("kpis", &nothing_added(document), document), kpis)),
             },
@@ -581,15 +585,8 @@ impl Continuation {
             (StepResult::Failed { failure, raw }, Vec::new())
         });
         self.take(Step {
-            iteration: self.tally.iterations + 1,
-            way: None,
-            tokens: answer.tokens,
-            kpi: None,
             kpis: Some(kpis),
-            progress: Progress::Unknown,
-            is_looping: false,
-            result,
-            end: StepEnd::default(),
+            ..Step::new(self.tally.iterations + 1, None, answer.tokens, result)
         })
     }
 
@@ -599,22 +596,22 @@ impl Continuation {
         step
     }
 
-    /// Gives a run another chance that ended because answers failed or brought nothing: what counts
-    /// in a row counts from the beginning. Other limits stay.
+    /// Resumes a run that ended because answers failed or brought no progress: the counters of
+    /// consecutive failures start from 0. Other limits stay.
     pub fn try_again(&mut self) {
-        self.tally.forgive(&self.options);
+        self.tally.reset_failures(&self.options);
         self.outcome = self.decide();
     }
 
-    /// Ends the run for a reason that it cannot know of itself.
+    /// Ends the run for a reason that only the caller knows.
     pub fn stop(&mut self, reason: Reason) {
         if self.outcome.is_none() {
             self.outcome = Some(self.ended(reason));
         }
     }
 
-    /// Takes note of how many characters the next answers may hold, where
-    /// [nobody has said so](ContinuationOptions::answer_chars) before.
+    /// Sets how many characters the next answers may have, unless the
+    /// [options](ContinuationOptions::answer_chars) say it.
     pub fn expect_answer_chars(&mut self, chars: usize) {
         self.tally.answer_chars = Some(chars);
     }
@@ -634,33 +631,33 @@ impl Continuation {
         self.document.as_ref().map(Document::base)
     }
 
-    /// Valid JSON of what is there: the document if it is whole, else its last valid part.
+    /// Valid JSON: the document if it is complete, else its longest valid part.
     pub fn last_valid_complete_part(&self) -> Option<String> {
         let closed = self.base()?.close(&CloseOptions::default());
         closed.ok().map(|closed| closed.json)
     }
 
-    /// The last answer, where none of them was JSON.
+    /// The last answer, if no answer was JSON.
     pub fn raw(&self) -> &str {
         &self.raw
     }
 
-    /// Whether a first answer was cut, so that more are put together.
+    /// Whether a first answer was cut, so that several answers are joined.
     pub fn is_accumulation_mode(&self) -> bool {
         self.base().is_some() && (self.outcome != Some(Outcome::Complete) || self.tally.pieces > 1)
     }
 
-    /// What the document holds so far.
+    /// The containers and values of the document so far.
     pub fn delivered(&self) -> Option<&Delivered> {
         self.document.as_ref().map(Document::delivered)
     }
 
-    /// What the model last said it had delivered.
+    /// The last progress in percent that the model reported.
     pub fn last_kpi(&self) -> Option<u8> {
         self.tally.last_kpi
     }
 
-    /// What is counted in the document, with its numbers so far.
+    /// The KPIs that are counted in the document, with their current values.
     pub fn kpis(&self) -> Vec<&MeasuredKpi> {
         match &self.document {
             Some(document) => document.kpis().collect(),
@@ -668,7 +665,7 @@ impl Continuation {
         }
     }
 
-    /// How often the model has been asked.
+    /// How many calls were made.
     pub fn iterations(&self) -> u32 {
         self.tally.iterations
     }
@@ -692,14 +689,13 @@ impl Continuation {
         self.tally.output_tokens
     }
 
-    /// What the run may do.
+    /// The limits and strategies of the run.
     pub fn options(&self) -> &ContinuationOptions {
         &self.options
     }
 
-    /// How to ask for the rest. After a failure that is never the call that failed: the way, the
-    /// length of the overlap or the answer limit changes, because a model at temperature 0 would
-    /// fail again.
+    /// The strategy and the overlap of the next call. After a failure, one of them or the answer
+    /// limit changes, because a model at temperature 0 would fail the same way again.
     fn way_and_overlap<'a>(&self, base: &'a PartialDocument<'_>) -> (Strategy, &'a str) {
         let tally = &self.tally;
         let ways = self.options.ways.as_slice();
@@ -710,8 +706,7 @@ impl Continuation {
         };
         let in_turn = ways.iter().cycle().skip(tally.way % ways.len());
         let in_turn = in_turn.take(ways.len()).copied();
-        // Where only one way is allowed and has only one overlap, another way is better than the
-        // same call.
+        // If the only allowed strategy has just one overlap, another strategy is better than repeating the call.
         let fallbacks = [Strategy::Overlap, Strategy::Remainder];
         let fallbacks = fallbacks.into_iter().filter(|way| !ways.contains(way));
         let order = in_turn.chain(fallbacks);
@@ -735,14 +730,14 @@ impl Continuation {
         })
     }
 
-    /// Whether the model is to be asked what can be counted, which happens once.
+    /// Whether the next call asks which KPIs to count, which happens once.
     fn wants_kpis(&self) -> bool {
         let is_measured = matches!(&self.options.kpi, Kpi::Measured(kpis) if kpis.is_empty());
         is_measured && self.tally.kpis.is_none()
     }
 
-    /// The different overlaps to try, up to so many after the first: the usual one, longer ones,
-    /// then shorter ones. A prefill is all of the document.
+    /// The overlaps to try, at least `retries` + 1 if there are so many: the usual one, longer
+    /// ones, then shorter ones. The prefill is the whole document.
     fn overlaps<'a>(
         &self,
         base: &'a PartialDocument<'_>,
@@ -776,7 +771,7 @@ impl Continuation {
         overlaps
     }
 
-    /// Whether the model is in a loop after an answer, as far as nothing asks for more items.
+    /// Whether the model is in a loop after an answer, unless a KPI or a schema requires more items.
     fn is_looping(&mut self, result: &StepResult) -> bool {
         let (StepResult::Grown { offset, .. }, Some(document)) = (result, &self.document) else {
             return false;
@@ -793,15 +788,15 @@ impl Continuation {
             && self.tally.repetition.is_some_and(is_long)
     }
 
-    /// Cuts a loop off after its first cycle. That reads the document once more, but ends the run.
+    /// Removes a loop after its first cycle. This scans the document again, but only at the end of a run.
     fn drop_loop(&mut self, result: StepResult) -> StepResult {
         let kpis: Vec<MeasuredKpi> = self.kpis().into_iter().cloned().collect();
         let end = self.tally.repetition.map(|it| it.first_end());
-        let kept = end.and_then(|end| self.text().get(..end));
-        let kept = kept.and_then(|text| Document::stored(text.as_bytes(), &kpis));
-        match (kept, result) {
+        let text = end.and_then(|end| self.text().get(..end));
+        let document = text.and_then(|text| Document::stored(text.as_bytes(), &kpis));
+        match (document, result) {
             (
-                Some(kept),
+                Some(document),
                 StepResult::Grown {
                     seam,
                     overlap,
@@ -809,8 +804,8 @@ impl Continuation {
                     ..
                 },
             ) => {
-                let offset = kept.base().text().len();
-                self.document = Some(kept);
+                let offset = document.base().text().len();
+                self.document = Some(document);
                 StepResult::Grown {
                     seam,
                     overlap,
@@ -825,17 +820,16 @@ impl Continuation {
         }
     }
 
-    /// Takes a first answer.
+    /// Starts the document with the first answer.
     fn begin(&mut self, text: &[u8]) -> StepResult {
         let kpis = measured(&self.options, &self.tally);
-        let read = Document::read(text, kpis).map_err(Failure::from);
-        let is_unclear =
-            |document: &Document| document.base().is_complete() && !is_clearly_the_document(text);
-        let read = match read {
-            Ok(document) if is_unclear(&document) => Err(Failure::Unclear),
-            read => read,
+        let document = match Document::read(text, kpis) {
+            Ok(document) if document.base().is_complete() && !is_clearly_the_document(text) => {
+                Err(Failure::Unclear)
+            }
+            document => document.map_err(Failure::from),
         };
-        match read {
+        match document {
             Ok(document) => {
                 let seam = Seam {
                     outcome: overlock_json::Outcome::Exact,
@@ -859,6 +853,7 @@ impl Continuation {
         }
     }
 
+    /// The current values of the KPIs.
     fn counts(&self) -> Vec<u64> {
         let kpis = self.document.iter().flat_map(Document::kpis);
         kpis.map(|kpi| kpi.current_value).collect()
@@ -882,7 +877,7 @@ impl Continuation {
             }
             (Kpi::Ask, Some(current)) => match self.tally.last_kpi {
                 last if validate_kpi_progression(last, current) => Progress::Rose,
-                // It thinks that it is done, but it goes on.
+                // The model reports that it is done, but the document is incomplete.
                 _ if current == 100 => Progress::Unknown,
                 Some(last) if current < last => Progress::Slipped,
                 _ => Progress::Stalled,
@@ -896,7 +891,7 @@ impl Continuation {
         if self.base().is_some_and(PartialDocument::is_complete) {
             return Some(Outcome::Complete);
         }
-        let reason = if self.document.is_some() && tally.is_refused_in_every(options) {
+        let reason = if self.document.is_some() && tally.is_every_way_refused(options) {
             Reason::ModelError
         } else if tally.failures >= options.max_failures && tally.failures > 0 {
             if tally.refusals == tally.failures {
@@ -931,13 +926,13 @@ impl Continuation {
     }
 }
 
-/// By how many characters an overlap grows that left room for doubt.
+/// By how many characters an overlap grows after an ambiguous join.
 const LONGER_OVERLAP: usize = 400;
 
 /// An overlap of fewer characters may be found in the wrong place.
 const SHORTEST_OVERLAP: usize = 40;
 
-/// What is counted: what the caller names, else what the model does.
+/// The KPIs to count: the caller's, else those that the model proposed.
 fn measured<'a>(options: &'a ContinuationOptions, tally: &'a Tally) -> &'a [MeasuredKpi] {
     match &options.kpi {
         Kpi::Measured(kpis) if kpis.is_empty() => tally.kpis.as_deref().unwrap_or_default(),
@@ -946,7 +941,7 @@ fn measured<'a>(options: &'a ContinuationOptions, tally: &'a Tally) -> &'a [Meas
     }
 }
 
-/// Joins a later answer.
+/// Joins an answer after the first.
 fn join(document: &mut Document, ask: &NextCall, text: &[u8], is_at_cut: bool) -> StepResult {
     let written = text;
     let fail = |failure| StepResult::Failed {
@@ -970,29 +965,29 @@ fn join(document: &mut Document, ask: &NextCall, text: &[u8], is_at_cut: bool) -
         expected_overlap: (ask.way != Some(Strategy::Remainder)).then_some(&overlap),
     };
     let seam = document.stitch(text, &options);
-    match Failure::of(&seam.outcome) {
+    match Failure::from_join(&seam.outcome) {
         Some(failure) => fail(failure),
         None => grown(seam.outcome.name(), &seam, document),
     }
 }
 
-/// So many bytes are kept of an answer that could not be joined.
+/// How many bytes of an answer that could not be joined are recorded.
 const READABLE: usize = 64 << 10;
 
-/// The beginning of an answer that changed nothing; nothing if it is blank.
+/// The start of an answer that changed nothing; `None` if it is blank.
 pub(crate) fn readable(text: &[u8]) -> Option<String> {
     if text.trim_ascii().is_empty() {
         return None;
     }
     let most = text.len().min(READABLE);
-    // A character that would be cut is left out.
+    // Do not cut a character.
     let end = (most.saturating_sub(3)..=most)
         .rev()
         .find(|end| text.get(*end).is_none_or(|byte| byte & 0xC0 != 0x80));
     Some(String::from_utf8_lossy(&text[..end.unwrap_or(most)]).into_owned())
 }
 
-/// A seam at the end of a document that stays as it is.
+/// The seam of an answer that adds nothing to the document.
 fn nothing_added(document: &Document) -> Seam {
     Seam {
         outcome: overlock_json::Outcome::Exact,
@@ -1015,8 +1010,7 @@ fn grown(name: &str, seam: &Seam, document: &Document) -> StepResult {
     }
 }
 
-/// What an answer says of its progress before it begins with what it was asked to repeat, and the
-/// answer without a line of its own about it.
+/// The progress that an answer reports before the overlap, and the answer without that line.
 fn without_progress<'a>(answer: &'a [u8], overlap: &str) -> (Option<u8>, &'a [u8]) {
     let text = match std::str::from_utf8(answer) {
         Ok(text) => text,

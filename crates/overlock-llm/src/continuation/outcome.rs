@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The document is whole.
+    /// The document is complete.
     Complete,
-    /// A valid part of the document is there.
+    /// The document is incomplete, but its valid part is usable.
     Partial {
-        /// Why there is no more of it.
+        /// Why the run stopped.
         reason: Reason,
-        /// Where it stops.
+        /// Where the document stops.
         cut: Cut,
     },
-    /// Nothing that came was JSON.
+    /// No answer contained JSON.
     Failed {
-        /// Why nobody asked again.
+        /// Why the run stopped.
         reason: Reason,
     },
 }
@@ -33,7 +33,7 @@ impl Outcome {
         }
     }
 
-    /// Why it is not whole, if it is not.
+    /// Why the document is incomplete, if it is.
     pub fn reason(&self) -> Option<Reason> {
         match self {
             Self::Complete => None,
@@ -42,39 +42,39 @@ impl Outcome {
     }
 }
 
-/// Why a run ended before its document was whole.
+/// Why a run ended before its document was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// Too many answers in a row could not be joined.
-    #[error("too many answers in a row could not be joined")]
+    #[error("too many consecutive answers could not be joined")]
     MergeFailures,
-    /// Too many answers in a row brought nothing new.
-    #[error("too many answers in a row brought nothing new")]
+    /// Too many answers in a row contained nothing new.
+    #[error("too many consecutive answers contained nothing new")]
     NoProgress,
-    /// The model only repeated items that were already there.
-    #[error("the model only repeated items that were already there")]
+    /// The model kept repeating the same items.
+    #[error("the model kept repeating the same items")]
     Repeating,
-    /// The share that was delivered did not rise any more.
-    #[error("the share that was delivered did not rise any more")]
+    /// Too many answers in a row brought no progress, or a counted value fell.
+    #[error("progress stalled")]
     KpiStalled,
-    /// As many answers as were allowed.
-    #[error("the model was asked as often as was allowed")]
+    /// The limit of calls is reached.
+    #[error("the limit of calls was reached")]
     IterationLimit,
-    /// As many tokens as were allowed.
-    #[error("the answers have as many tokens as were allowed")]
+    /// The limit of output tokens is reached.
+    #[error("the limit of output tokens was reached")]
     TokenLimit,
-    /// The time is up.
-    #[error("the time was up")]
+    /// The deadline has passed.
+    #[error("the deadline passed")]
     Deadline,
-    /// The next call would not fit the model's window.
-    #[error("the next call would not fit the model's window")]
+    /// The next call would not fit the model's context window.
+    #[error("the next call does not fit the model's context window")]
     Window,
-    /// Somebody called it off.
+    /// The user or the client cancelled it.
     #[error("it was cancelled")]
     Cancelled,
-    /// The model, or the way to it, failed.
-    #[error("the model could not be reached or gave an error")]
+    /// The upstream could not be reached or returned an error.
+    #[error("the upstream could not be reached or returned an error")]
     ModelError,
     /// The provider's filter ended the answer.
     #[error("the provider's content filter ended the answer")]
@@ -82,16 +82,16 @@ pub enum Reason {
     /// The model declined to answer.
     #[error("the model declined to answer")]
     Refusal,
-    /// A document was asked for, and the answer is none.
-    #[error("a JSON document was asked for, and the answer is none")]
+    /// JSON was requested, and the answer contains none.
+    #[error("the request asked for JSON, but the answer contains none")]
     NoJson,
-    /// The answer was cut off at the limit of its call, and nobody was to ask for the rest.
-    #[error("the answer was cut off at the limit of its call, and was not to be continued")]
+    /// The answer was cut off at the limit of its call, and continuation is off for it.
+    #[error("the answer was cut off at the limit of its call and was not to be continued")]
     NotContinued,
-    /// The provider did not say that the answer had ended, or in no word that is known.
-    #[error("the provider did not say in a known word that the answer had ended")]
+    /// The provider sent no finish reason, or an unknown one.
+    #[error("the provider sent no known finish reason")]
     NoFinish,
-    /// The answer is whole, and violates a schema that it has to match.
+    /// The answer is complete, but violates the schema of the request.
     #[error("the answer violates the schema of the request")]
     SchemaViolation,
 }
@@ -124,20 +124,20 @@ impl Reason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "failure", rename_all = "kebab-case")]
 pub enum Failure {
-    /// It was empty.
+    /// The answer is empty.
     #[error("the answer was empty")]
     Empty,
-    /// It holds no JSON.
-    #[error("the answer holds no JSON")]
+    /// The answer contains no JSON.
+    #[error("the answer contains no JSON")]
     NoJson,
-    /// It holds JSON, of which nobody can tell whether it is the document or a part of the talk.
-    #[error("the answer holds JSON that is not clearly the document")]
+    /// It contains JSON that may be the document or part of the prose.
+    #[error("the answer contains JSON that is not clearly the document")]
     Unclear,
-    /// All of it was there already.
-    #[error("the answer repeats what was there already")]
+    /// It contains nothing new.
+    #[error("the answer only repeats the document")]
     Repeat,
-    /// It could be joined in two ways that differ.
-    #[error("the answer could be joined in two ways")]
+    /// It could be joined in two different places.
+    #[error("the answer could be joined in two places")]
     Ambiguous,
     /// It could not be joined.
     #[error("{message}")]
@@ -151,23 +151,23 @@ pub enum Failure {
     /// The model declined to answer.
     #[error("the model declined to answer")]
     Declined,
-    /// Whoever asked went away while it came, and nobody joined it.
-    #[error("whoever asked went away while it came")]
+    /// The client disconnected during the answer, which was not joined.
+    #[error("the client disconnected during the answer")]
     Cancelled,
-    /// There is none: the upstream will have none of this way to ask.
-    #[error("the server does not take this way of asking: {message}")]
+    /// There is no answer, because the upstream rejects this strategy.
+    #[error("the server rejected this strategy: {message}")]
     Refused {
-        /// What it says.
+        /// The upstream's message.
         message: String,
     },
-    /// It does not correct the document, which violates its schema.
+    /// It does not correct the document.
     #[error("the document was not corrected{}{message}", if message.is_empty() { "" } else { ": " })]
     Uncorrected {
-        /// Why not; empty where only the story is told.
+        /// Why not; empty in reports without text.
         message: String,
     },
-    /// It names nothing that can be counted in the document.
-    #[error("nothing will be counted: {message}")]
+    /// It proposes no KPI that can be counted in the document.
+    #[error("no progress will be measured: {message}")]
     NoKpis {
         /// Why not.
         message: String,
@@ -193,7 +193,7 @@ impl Failure {
         }
     }
 
-    /// The same without words of the model or of a schema: a violation names members of both.
+    /// The failure without text of the model or a schema: a violation names members of both.
     pub(crate) fn without_text(&self) -> Self {
         match self {
             Self::Uncorrected { .. } => Self::Uncorrected {
@@ -203,13 +203,13 @@ impl Failure {
         }
     }
 
-    /// Whether the answer had nothing to say, and not something that did not belong here.
+    /// Whether the answer contained nothing new, rather than something that does not fit.
     pub(crate) fn brought_nothing(&self) -> bool {
         matches!(self, Self::Empty | Self::Repeat)
     }
 
-    /// What a join failed with; nothing if it did not.
-    pub(crate) fn of(join: &Join) -> Option<Self> {
+    /// The failure of a join, if it failed.
+    pub(crate) fn from_join(join: &Join) -> Option<Self> {
         match join {
             Join::Repeat => Some(Self::Repeat),
             Join::Ambiguous { .. } => Some(Self::Ambiguous),

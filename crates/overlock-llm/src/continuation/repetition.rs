@@ -1,10 +1,10 @@
-//! Finds a model that only repeats itself.
+//! Detects a model that only repeats itself.
 //!
-//! A run ends as `repeating` after three whole answers in a row that add nothing but repeats of
-//! one cycle of items or members, byte for byte. Equal rows are often data, so a loop also needs
-//! 24 repeats and 1,024 bytes, and the cycle must have an object or 16 characters of strings:
-//! rows of numbers or short strings are never a loop, nor is anything that counts up. A measured
-//! target that is not reached yet keeps the run going, and so do items that a schema requires.
+//! A run ends as `repeating` after three answers in a row that consist of repeats of one cycle of
+//! items or members, byte for byte. Equal rows are often data, so a loop also needs 24 repeats and
+//! 1,024 bytes, and the cycle needs an object or 16 characters of strings: rows of numbers, rows of
+//! short strings and anything that counts up are never a loop. An unreached KPI target or a schema
+//! that requires more items keeps the run going.
 //!
 //! Only the new text and a bounded tail before it are read.
 
@@ -14,20 +14,20 @@ use crate::wire::chat::ChatRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Longer cycles are not looked for.
+/// The longest cycle that is looked for.
 const LONGEST_CYCLE: usize = 4 << 10;
 
-/// How far before an answer the beginning of a loop is looked for.
+/// How far before an answer the search for the start of a loop goes.
 const LOOK_BACK: usize = 64 << 10;
 
 const LEAST_ANSWERS: u32 = 3;
 const LEAST_REPEATS: usize = 24;
 const LEAST_BYTES: usize = 1024;
 
-/// The least characters of strings in a cycle without objects.
+/// The minimum of characters in the strings of a cycle without objects.
 const LEAST_CHARACTERS: usize = 16;
 
-/// How many lengths are tried for one answer.
+/// How many cycle lengths are tried for one answer.
 const TRIES: usize = 8;
 
 /// Answers in a row that only repeat one cycle.
@@ -54,8 +54,8 @@ impl Repetition {
         }
     }
 
-    /// Whether it is long enough to be a loop and not data, in a document of so many bytes of
-    /// which an array may have to have so many items.
+    /// Whether this is long enough to be a loop instead of data. `required_items` is the largest
+    /// `minItems` of the request's schemas.
     pub(super) fn is_loop(&self, document_len: usize, required_items: usize) -> bool {
         let len = document_len.saturating_sub(self.start);
         self.answers >= LEAST_ANSWERS
@@ -63,7 +63,7 @@ impl Repetition {
             && len / self.cycle.max(1) >= LEAST_REPEATS.max(required_items)
     }
 
-    /// Where the first cycle ends, without the comma after it.
+    /// Where the first cycle ends, without its comma.
     pub(super) fn first_end(&self) -> usize {
         self.start + self.cycle - 1
     }
@@ -89,7 +89,7 @@ fn required_items(value: &Value) -> usize {
     }
 }
 
-/// The cycle that all of the text from an offset on repeats, and that stands twice before it.
+/// The cycle that makes up the text from an offset on, and that occurs twice before it.
 fn find_cycle(text: &[u8], offset: usize) -> Option<Repetition> {
     let added = text.len().checked_sub(offset).filter(|added| *added > 0)?;
     let tail = &text[offset.saturating_sub(2 * LONGEST_CYCLE)..];
@@ -104,8 +104,8 @@ fn find_cycle(text: &[u8], offset: usize) -> Option<Repetition> {
         let mut starts = (last.max(1)..last + cycle).filter(|at| text[*at - 1] == b',');
         starts.find_map(|at| Some((cycle, at, items(&text[at..at + cycle - 1])?)))
     })?;
-    // Only the shortest cycle counts: several equal rows together always say enough.
-    if !says_enough(&items) {
+    // Only the shortest cycle is checked: several equal rows together would always pass.
+    if !is_substantial(&items) {
         return None;
     }
     let first = offset.saturating_sub(LOOK_BACK);
@@ -120,8 +120,8 @@ fn find_cycle(text: &[u8], offset: usize) -> Option<Repetition> {
     })
 }
 
-/// For each distance, how many bytes at the end of a text equal those so far before them: the Z
-/// function of the text read backwards.
+/// For each distance, how many bytes at the end of a text equal the bytes at that distance before
+/// them: the Z function of the reversed text.
 fn backward_matches(text: &[u8]) -> Vec<usize> {
     let len = text.len();
     let byte = |at: usize| text[len - 1 - at];
@@ -144,7 +144,7 @@ fn backward_matches(text: &[u8]) -> Vec<usize> {
     lengths
 }
 
-/// A text that is one or more items of an array, or members of an object.
+/// Parses the items of an array, or the members of an object.
 fn items(text: &[u8]) -> Option<Value> {
     let parse = |open: u8, close: u8| {
         let whole = [&[open], text, &[close]].concat();
@@ -154,8 +154,8 @@ fn items(text: &[u8]) -> Option<Value> {
     items.filter(|items| *items != json!([]) && *items != json!({}))
 }
 
-/// Whether items say enough to be more than equal data.
-fn says_enough(items: &Value) -> bool {
+/// Whether items have an object or enough text to tell a loop from equal data.
+fn is_substantial(items: &Value) -> bool {
     let mut characters = 0;
     let mut queue = VecDeque::from([items]);
     while let Some(value) = queue.pop_front() {

@@ -1,35 +1,34 @@
-//! Takes a run up from its steps.
+//! Restores a run from its recorded steps.
 //!
-//! What was recorded is not believed: a step that is missing would leave a document that looks
-//! whole and is not.
+//! The steps are checked: without a missing step, a document could look complete and not be.
 
 use super::document::Document;
 use super::{Continuation, ContinuationOptions, Step, StepResult, measured};
 
-/// Why steps are not those of a run.
+/// Why recorded steps cannot be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
-    /// One is missing, or comes twice.
-    #[error("step `{expected}` should come next, but there is step `{found}`")]
+    /// A step is missing or doubled.
+    #[error("expected step `{expected}`, but found step `{found}`")]
     Gap {
-        /// The step that should come.
+        /// The expected step.
         expected: u32,
-        /// The one that comes.
+        /// The step in its place.
         found: u32,
     },
-    /// One goes on where the document does not reach, or lacks its text.
-    #[error("step `{iteration}` does not go on from the document before it")]
+    /// A step starts after the end of the document, or lacks its text.
+    #[error("step `{iteration}` does not continue the document before it")]
     Unjoined {
         /// The step.
         iteration: u32,
     },
-    /// Together they make no document.
-    #[error("the recorded text is no document as it stands")]
+    /// The joined text is not a JSON document.
+    #[error("the recorded text is not a JSON document")]
     NotADocument,
 }
 
 impl Continuation {
-    /// The run that these steps are of, ready to go on. All of them must be there, in their order.
+    /// The run with these steps, ready for its next call. The steps must be complete and in order.
     pub fn resume<'a>(
         options: ContinuationOptions,
         steps: impl IntoIterator<Item = &'a Step>,
@@ -61,7 +60,7 @@ impl Continuation {
                     run.raw.clear();
                 }
                 StepResult::Failed { raw, .. } => {
-                    // What there was to fall back on then is what there is now.
+                    // Like a new run, keep the last answer only while no document has begun.
                     if let Some(raw) = raw.as_ref().filter(|_| !has_document) {
                         run.raw.clone_from(raw);
                     }

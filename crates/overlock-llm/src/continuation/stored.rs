@@ -1,7 +1,7 @@
-//! A run as it is stored and sent.
+//! The stored form of a run.
 //!
-//! Of the document only its text is kept: reading it again takes no longer than loading it, and
-//! nothing has to be believed of what somebody else may have written.
+//! Of the document only the text is stored and scanned again on loading: that takes no longer than
+//! deserializing, and stored data is not trusted.
 
 use overlock_json::PartialDocument;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::marker::Marker;
 #[derive(Serialize, Deserialize)]
 pub(super) struct Stored {
     options: ContinuationOptions,
-    /// Nothing as long as there is no document.
+    /// `None` while there is no document.
     text: Option<String>,
     half_character: Vec<u8>,
     tally: Tally,
@@ -62,7 +62,7 @@ impl TryFrom<Stored> for Continuation {
             required_items: 0,
             has_answer_limit: false,
         };
-        // Why a run was stopped only it can know; whether its document is whole, the document.
+        // Only the stored outcome knows why a run was stopped; only the document knows whether it is complete.
         let reason = stored.outcome.as_ref().and_then(Outcome::reason);
         run.outcome = match reason {
             Some(reason) if !run.base().is_some_and(PartialDocument::is_complete) => {

@@ -1,4 +1,4 @@
-//! What is counted from step to step.
+//! The counters of a run that its limits are checked against.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,34 +12,34 @@ use crate::strategy::Strategy;
 pub(super) struct Tally {
     pub(super) iterations: u32,
     pub(super) output_tokens: u64,
-    /// How many answers brought a piece of the document.
+    /// How many answers extended the document.
     pub(super) pieces: u32,
-    /// Failures in a row, those of them that brought nothing, and those that the upstream refused
-    /// to answer.
+    /// Failures in a row, how many of them brought no new text, and how many were calls that the
+    /// upstream rejected.
     pub(super) failures: u32,
     pub(super) brought_nothing: u32,
     pub(super) refusals: u32,
-    /// Answers of nothing but white space in a row.
+    /// How many answers in a row were nothing but white space.
     pub(super) blanks: u32,
-    /// Which of the ways is taken.
+    /// The index of the current strategy in the options.
     pub(super) way: usize,
-    /// The ways of which the upstream will have none.
+    /// The strategies that the upstream rejects.
     pub(super) refused: Vec<Strategy>,
-    /// The ways of the answers that failed since the document last changed.
+    /// The strategies of the failures since the document last changed.
     pub(super) failed_ways: Vec<Strategy>,
     /// The answers in a row that only repeat one cycle of items.
     pub(super) repetition: Option<Repetition>,
     /// Whether the model is in a loop.
     pub(super) is_looping: bool,
-    /// Whether the model was asked to correct the whole document.
+    /// Whether a correction call was made.
     pub(super) has_correction: bool,
     pub(super) last_kpi: Option<u8>,
     /// Answers in a row without progress.
     pub(super) stalls: u32,
     pub(super) fell: bool,
-    /// How many characters the next answer may hold, as far as is known from its call.
+    /// How many characters the next answer may have, derived from its call.
     pub(super) answer_chars: Option<usize>,
-    /// What the model says can be counted, once it was asked.
+    /// The KPIs that the model proposed; `None` until it was asked.
     pub(super) kpis: Option<Vec<MeasuredKpi>>,
 }
 
@@ -48,7 +48,7 @@ impl Tally {
         self.iterations += 1;
         self.output_tokens = self.output_tokens.saturating_add(step.tokens);
         self.has_correction |= step.is_correction();
-        // What was no answer about the document says nothing about how the run is going.
+        // An answer that is not about the document is no progress and no failure.
         if let Some(kpis) = &step.kpis {
             self.kpis = Some(kpis.clone());
             return;
@@ -89,7 +89,7 @@ impl Tally {
             return;
         };
         self.failed_ways.push(way);
-        // A longer overlap or a longer answer may settle it.
+        // The same strategy may succeed with a longer overlap or a longer answer.
         if *failure == Failure::Ambiguous || self.is_prefill_blank() {
             return;
         }
@@ -109,8 +109,8 @@ impl Tally {
         }
     }
 
-    /// Whether there is no way left that the upstream takes.
-    pub(super) fn is_refused_in_every(&self, options: &ContinuationOptions) -> bool {
+    /// Whether the upstream rejects all strategies.
+    pub(super) fn is_every_way_refused(&self, options: &ContinuationOptions) -> bool {
         let is_refused = |way: &Strategy| self.refused.contains(way);
         match options.ways.as_slice() {
             [] => is_refused(&Strategy::Overlap),
@@ -131,12 +131,12 @@ impl Tally {
         (self.refusals, self.blanks) = (0, 0);
     }
 
-    /// Forgets what counts in a row.
-    pub(super) fn forgive(&mut self, options: &ContinuationOptions) {
+    /// Resets the counters of consecutive failures.
+    pub(super) fn reset_failures(&mut self, options: &ContinuationOptions) {
         self.clear_failures();
         (self.stalls, self.fell) = (0, false);
         (self.repetition, self.is_looping) = (None, false);
-        if self.is_refused_in_every(options) {
+        if self.is_every_way_refused(options) {
             self.refused.clear();
         }
     }

@@ -10,7 +10,7 @@ fn run() -> Continuation {
     Continuation::new(ContinuationOptions::default())
 }
 
-/// Asks, answers, and says what was asked and what became of it.
+/// Answers the next call; returns the call and the step.
 fn answer(run: &mut Continuation, text: &str) -> (NextCall, Step) {
     let ask = run.next().expect("it has not ended");
     let answer = ModelOutput::new(text.as_bytes(), 10);
@@ -25,7 +25,7 @@ fn failure(step: &Step) -> Option<&Failure> {
     }
 }
 
-/// A run whose first answer was cut after so many bytes.
+/// A run whose first answer was cut after this many bytes.
 fn cut_at(at: usize) -> Continuation {
     let mut run = run();
     answer(&mut run, &DOCUMENT[..at]);
@@ -33,7 +33,7 @@ fn cut_at(at: usize) -> Continuation {
     run
 }
 
-// The flow of one step, row by row.
+// The steps of a run.
 
 #[test]
 fn a_first_answer_that_parses_is_the_result() {
@@ -47,7 +47,7 @@ fn a_first_answer_that_parses_is_the_result() {
 }
 
 #[test]
-fn a_result_that_closes_and_has_no_cut_is_finished() {
+fn a_repaired_complete_answer_is_the_result() {
     let mut run = run();
     answer(&mut run, r#"{"title": "Rivers", "open": True,}"#);
     assert_eq!(run.outcome(), Some(&Outcome::Complete));
@@ -55,7 +55,7 @@ fn a_result_that_closes_and_has_no_cut_is_finished() {
 }
 
 #[test]
-fn a_result_with_a_cut_is_committed_and_asked_for_more() {
+fn a_cut_answer_is_kept_and_continued() {
     let mut run = cut_at(120);
     assert_eq!(run.text(), &DOCUMENT[..120]);
     let part = run.last_valid_complete_part().expect("there is a part");
@@ -64,7 +64,7 @@ fn a_result_with_a_cut_is_committed_and_asked_for_more() {
     assert_eq!((ask.iteration, ask.way), (2, Some(Strategy::Overlap)));
     assert!(DOCUMENT[..120].ends_with(&ask.overlap) && !ask.overlap.is_empty());
 
-    // The base stays in its cut form, so that the next answer is joined to it and not to the fallback.
+    // The document stays cut, so that the next answer is joined to it and not to the closed part.
     let rest = format!("{}{}", ask.overlap, &DOCUMENT[120..]);
     answer(&mut run, &rest);
     assert_eq!(run.outcome(), Some(&Outcome::Complete));
@@ -72,7 +72,7 @@ fn a_result_with_a_cut_is_committed_and_asked_for_more() {
 }
 
 #[test]
-fn a_failed_merge_changes_nothing_and_is_asked_again() {
+fn a_failed_merge_changes_nothing_and_is_retried() {
     let mut run = cut_at(120);
     let (_, step) = answer(&mut run, "I am sorry, I cannot go on.");
     assert!(failure(&step).is_some());
@@ -81,14 +81,14 @@ fn a_failed_merge_changes_nothing_and_is_asked_again() {
 }
 
 #[test]
-fn a_merge_that_succeeds_resets_the_count() {
+fn a_successful_merge_resets_the_failure_count() {
     let mut run = cut_at(120);
     answer(&mut run, "Sorry.");
     answer(&mut run, "Sorry.");
     let overlap = run.next().expect("two are not three").overlap;
     assert!(
         !overlap.is_empty(),
-        "overlap is asked for again after the other way failed"
+        "the overlap strategy comes again after the other failed"
     );
     answer(&mut run, &format!("{overlap}{}", &DOCUMENT[120..150]));
     assert_eq!(run.merge_fail_count(), 0);
@@ -96,7 +96,7 @@ fn a_merge_that_succeeds_resets_the_count() {
 }
 
 #[test]
-fn a_third_failure_ends_with_the_last_valid_part() {
+fn a_third_failure_ends_the_run_with_the_valid_part() {
     let mut run = cut_at(120);
     for _ in 0..3 {
         answer(&mut run, "Sorry.");
@@ -111,7 +111,7 @@ fn a_third_failure_ends_with_the_last_valid_part() {
 }
 
 #[test]
-fn a_run_that_failed_can_be_given_another_chance() {
+fn a_failed_run_can_be_resumed() {
     let mut run = cut_at(120);
     for _ in 0..3 {
         answer(&mut run, "Sorry.");
@@ -126,7 +126,7 @@ fn a_run_that_failed_can_be_given_another_chance() {
 }
 
 #[test]
-fn an_answer_without_json_fails_on_the_first_iteration_and_is_asked_again() {
+fn an_answer_without_json_fails_and_the_prompt_is_sent_again() {
     let mut run = run();
     let (_, step) = answer(&mut run, "Let me think about that.");
     assert_eq!(failure(&step), Some(&Failure::NoJson));
@@ -140,7 +140,7 @@ fn an_answer_without_json_fails_on_the_first_iteration_and_is_asked_again() {
 }
 
 #[test]
-fn three_answers_without_json_fail_with_what_was_said() {
+fn three_answers_without_json_fail_with_the_last_answer() {
     let mut run = run();
     for text in ["", "No.", "I cannot help with that."] {
         answer(&mut run, text);
@@ -167,13 +167,13 @@ fn a_model_that_writes_only_white_space_makes_no_progress() {
 }
 
 #[test]
-fn what_could_not_be_joined_can_be_read_and_changes_nothing() {
+fn a_failed_answer_is_recorded_and_changes_nothing() {
     let long = "é".repeat(READABLE);
     let odd = format!("x{long}");
-    for (text, kept) in [
+    for (text, recorded) in [
         ("Shall I go on?", "Shall I go on?"),
         (long.as_str(), &long[..READABLE]),
-        // Half a character is none.
+        // A character is not cut.
         (odd.as_str(), &odd[..READABLE - 1]),
     ] {
         let mut run = cut_at(120);
@@ -181,7 +181,7 @@ fn what_could_not_be_joined_can_be_read_and_changes_nothing() {
         let StepResult::Failed { raw, .. } = &step.result else {
             panic!("{step:?}");
         };
-        assert_eq!(raw.as_deref(), Some(kept));
+        assert_eq!(raw.as_deref(), Some(recorded));
         assert_eq!((run.text(), run.raw()), (&DOCUMENT[..120], ""));
     }
     let mut run = cut_at(120);
@@ -194,7 +194,7 @@ fn what_could_not_be_joined_can_be_read_and_changes_nothing() {
 }
 
 #[test]
-fn only_what_an_answer_adds_would_be_paid_for_in_one_uncut_answer() {
+fn repeated_text_and_later_prompts_are_overhead() {
     let mut run = run();
     let (_, first) = answer(&mut run, &DOCUMENT[..40]);
     assert_eq!(first.overhead_tokens(100), 0);
@@ -227,7 +227,7 @@ fn an_answer_that_only_repeats_is_no_progress() {
 }
 
 #[test]
-fn a_later_answer_that_turns_into_talk_changes_nothing() {
+fn a_later_answer_that_turns_into_prose_changes_nothing() {
     let mut run = run();
     answer(&mut run, r#"{"rows": [["Nile", 6650], ["Amazon", 6400], "#);
     let before = (run.text().to_owned(), run.last_valid_complete_part());
@@ -243,7 +243,7 @@ fn a_later_answer_that_turns_into_talk_changes_nothing() {
 }
 
 #[test]
-fn brackets_in_talk_are_no_document() {
+fn brackets_in_prose_are_not_a_document() {
     for text in [
         "Sure! As described in [1], I will now write the report",
         "{\"a\": 1}\n{\"a\": 2",
@@ -255,12 +255,12 @@ fn brackets_in_talk_are_no_document() {
         assert_eq!((run.outcome(), run.raw()), (None, text));
         answer(&mut run, DOCUMENT);
         assert_eq!(run.outcome(), Some(&Outcome::Complete));
-        assert!(!run.is_accumulation_mode(), "nothing was put together");
+        assert!(!run.is_accumulation_mode(), "one answer was enough");
     }
 }
 
 #[test]
-fn an_answer_is_taken_once_and_only_while_it_is_awaited() {
+fn an_answer_is_accepted_once_and_only_when_expected() {
     let mut run = Continuation::new(ContinuationOptions {
         ways: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
@@ -282,7 +282,7 @@ fn an_answer_is_taken_once_and_only_while_it_is_awaited() {
     assert_eq!(run.text(), "[1, 2");
 }
 
-// What was recorded.
+// Recorded runs.
 
 /// A run in three answers, and its steps.
 fn recorded() -> (Continuation, Vec<Step>) {
@@ -297,7 +297,7 @@ fn recorded() -> (Continuation, Vec<Step>) {
 }
 
 #[test]
-fn a_correction_replaces_the_document_once_and_is_taken_up_again() {
+fn a_correction_replaces_the_document_once_and_can_be_resumed() {
     let other = r#"{"title": "Lakes"}"#;
     let unchanged = Err("it is no better".to_owned());
     for (correction, text) in [(Ok(other.to_owned()), other), (unchanged, DOCUMENT)] {
@@ -317,7 +317,7 @@ fn a_correction_replaces_the_document_once_and_is_taken_up_again() {
 }
 
 #[test]
-fn only_a_whole_document_within_the_limits_can_be_corrected() {
+fn only_a_complete_document_within_the_limits_can_be_corrected() {
     assert!(!cut_at(100).can_be_corrected());
     let limited = |options| {
         let mut run = Continuation::new(options);
@@ -343,7 +343,7 @@ fn check_damaged(steps: &[Step], error: ResumeError) {
 }
 
 #[test]
-fn a_run_with_a_step_missing_is_not_taken_up() {
+fn a_run_with_a_step_missing_is_not_resumed() {
     let (_, steps) = recorded();
     let gap = |expected, found| ResumeError::Gap { expected, found };
     check_damaged(&steps[1..], gap(1, 2));
@@ -352,10 +352,10 @@ fn a_run_with_a_step_missing_is_not_taken_up() {
 }
 
 #[test]
-fn steps_that_do_not_fit_together_are_not_taken_up() {
+fn steps_that_do_not_fit_together_are_not_resumed() {
     let (_, mut steps) = recorded();
-    let told: Vec<Step> = steps.iter().map(Step::without_text).collect();
-    check_damaged(&told, ResumeError::Unjoined { iteration: 1 });
+    let without_text: Vec<Step> = steps.iter().map(Step::without_text).collect();
+    check_damaged(&without_text, ResumeError::Unjoined { iteration: 1 });
     steps.remove(1);
     steps[1].iteration = 2;
     check_damaged(&steps, ResumeError::Unjoined { iteration: 2 });
@@ -366,7 +366,7 @@ fn steps_that_do_not_fit_together_are_not_taken_up() {
 }
 
 #[test]
-fn half_a_character_is_kept_from_step_to_step() {
+fn a_character_split_between_answers_is_joined() {
     let document = "{\"river\": \"Düna\", \"rows\": [1]}".as_bytes();
     let at = document.iter().position(|byte| *byte > 127).expect("an ü") + 1;
     let options = ContinuationOptions {
@@ -392,13 +392,13 @@ fn half_a_character_is_kept_from_step_to_step() {
 }
 
 #[test]
-fn what_is_stored_of_an_outcome_is_not_believed() {
+fn a_stored_outcome_is_checked_against_the_document() {
     let run = cut_at(120);
     let mut stored = serde_json::to_value(&run).expect("a run can be written");
     let read = |stored: &serde_json::Value| serde_json::from_value::<Continuation>(stored.clone());
     stored["outcome"] = serde_json::json!({ "outcome": "complete" });
-    let believed = read(&stored).expect("it can be read");
-    assert_eq!(believed.outcome(), None, "it is cut");
+    let restored = read(&stored).expect("it can be read");
+    assert_eq!(restored.outcome(), None, "it is cut");
 
     stored["outcome"] = serde_json::json!({ "outcome": "failed", "reason": "deadline" });
     let stopped = read(&stored).expect("it can be read");
@@ -411,15 +411,15 @@ fn what_is_stored_of_an_outcome_is_not_believed() {
     ));
 
     stored["text"] = DOCUMENT.into();
-    let whole = read(&stored).expect("it can be read");
-    assert_eq!(whole.outcome(), Some(&Outcome::Complete));
+    let complete = read(&stored).expect("it can be read");
+    assert_eq!(complete.outcome(), Some(&Outcome::Complete));
     for text in ["Here: {\"a\": 1}", "{'a': 1}", "", "no"] {
         stored["text"] = text.into();
         assert!(read(&stored).is_err(), "{text:?}");
     }
 }
 
-// Accumulating, case by case.
+// Accumulation.
 
 #[test]
 fn complete_json_on_the_first_iteration_does_not_accumulate() {
@@ -451,7 +451,7 @@ fn an_exact_continuation_is_joined_without_doubling() {
 }
 
 #[test]
-fn an_overlap_is_found_and_left_out() {
+fn a_repeated_overlap_is_removed() {
     let mut run = cut_at(100);
     answer(&mut run, &DOCUMENT[60..]);
     assert_eq!(
@@ -483,10 +483,10 @@ fn several_iterations_accumulate() {
     assert_eq!(run.delivered().map(Delivered::section_count), Some(2));
 }
 
-// Ways to ask.
+// Strategies.
 
 #[test]
-fn another_way_is_tried_after_a_failure_and_kept_when_it_works() {
+fn the_next_strategy_is_tried_after_a_failure_and_kept_if_it_works() {
     let mut run = Continuation::new(ContinuationOptions {
         ways: vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder],
         ..ContinuationOptions::default()
@@ -506,7 +506,7 @@ fn another_way_is_tried_after_a_failure_and_kept_when_it_works() {
 }
 
 #[test]
-fn a_doubtful_join_is_asked_again_with_a_longer_overlap() {
+fn an_ambiguous_join_is_retried_with_a_longer_overlap() {
     let text = format!("[{}", "[0, 0], ".repeat(600));
     let mut run = run();
     answer(&mut run, &text);
@@ -521,13 +521,13 @@ fn a_doubtful_join_is_asked_again_with_a_longer_overlap() {
     assert_eq!(failure(&step), None, "{step:?}");
     let third = run.next().expect("it is cut").overlap;
     let usual = run.base().map(|base| base.overlap_context(None).to_owned());
-    assert_eq!(Some(third), usual, "the doubt is over");
+    assert_eq!(Some(third), usual, "the usual overlap comes back");
 }
 
-fn refuse(run: &mut Continuation) -> NextCall {
+fn reject(run: &mut Continuation) -> NextCall {
     let ask = run.next().expect("it has not ended");
     let step = run.refused(&ask, "no such thing".to_owned());
-    let step = step.expect("there may be another way");
+    let step = step.expect("another strategy may be left");
     let refused = Failure::Refused {
         message: "no such thing".to_owned(),
     };
@@ -536,7 +536,7 @@ fn refuse(run: &mut Continuation) -> NextCall {
 }
 
 #[test]
-fn a_way_that_is_refused_is_not_tried_again() {
+fn a_rejected_strategy_is_not_tried_again() {
     let options = ContinuationOptions {
         ways: vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder],
         ..ContinuationOptions::default()
@@ -554,21 +554,21 @@ fn a_way_that_is_refused_is_not_tried_again() {
     resumed.try_again();
     for way in [Strategy::Overlap, Strategy::Remainder, Strategy::Overlap] {
         let ask = resumed.next().expect("it goes on");
-        assert_eq!(ask.way, Some(way), "what was refused is remembered");
+        assert_eq!(ask.way, Some(way), "a rejected strategy is remembered");
         resumed.try_again();
         answer(&mut resumed, "Sorry.");
     }
 }
 
 #[test]
-fn a_run_that_is_refused_in_every_way_is_the_models_error() {
+fn if_every_strategy_is_rejected_the_run_ends_with_a_model_error() {
     let mut run = Continuation::new(ContinuationOptions {
         max_failures: 10,
         ..ContinuationOptions::default()
     });
     answer(&mut run, &DOCUMENT[..120]);
-    assert_eq!(refuse(&mut run).way, Some(Strategy::Overlap));
-    assert_eq!(refuse(&mut run).way, Some(Strategy::Remainder));
+    assert_eq!(reject(&mut run).way, Some(Strategy::Overlap));
+    assert_eq!(reject(&mut run).way, Some(Strategy::Remainder));
     let reason = run.outcome().and_then(Outcome::reason);
     assert_eq!(reason, Some(Reason::ModelError));
     assert!(run.last_valid_complete_part().is_some());
@@ -577,7 +577,7 @@ fn a_run_that_is_refused_in_every_way_is_the_models_error() {
 }
 
 #[test]
-fn the_callers_own_prompt_has_no_other_way() {
+fn the_callers_own_prompt_has_no_alternative() {
     let mut run = run();
     let ask = run.next().expect("nothing was asked");
     assert_eq!(run.refused(&ask, "no".to_owned()), None);
@@ -585,7 +585,7 @@ fn the_callers_own_prompt_has_no_other_way() {
 }
 
 #[test]
-fn what_is_put_in_its_mouth_does_not_end_with_a_blank() {
+fn a_prefill_does_not_end_with_white_space() {
     for repeats in [true, false] {
         let mut run = measured("$.rows[*]");
         answer(&mut run, "{\"rows\": [\"two ");
@@ -620,7 +620,7 @@ fn check_claims(patience: u32, claims: &[&str], ended_after: Option<usize>) {
 }
 
 #[test]
-fn a_share_that_does_not_rise_ends_the_run() {
+fn a_percentage_that_does_not_rise_ends_the_run() {
     let claims = [
         "PROGRESS: 10\n",
         "PROGRESS: 10\n",
@@ -632,7 +632,7 @@ fn a_share_that_does_not_rise_ends_the_run() {
 }
 
 #[test]
-fn a_share_that_falls_is_worth_a_warning() {
+fn a_percentage_that_falls_causes_a_warning() {
     let mut run = run();
     answer(&mut run, "[0");
     for (share, warnings) in [(40, 0), (30, 1), (30, 1), (41, 0)] {
@@ -644,7 +644,7 @@ fn a_share_that_falls_is_worth_a_warning() {
 }
 
 #[test]
-fn a_longer_overlap_leaves_room_for_the_answer_too() {
+fn a_longer_overlap_leaves_room_for_the_answer() {
     let text = format!("[{}", "[0, 0], ".repeat(600));
     let mut run = run();
     answer(&mut run, &text);
@@ -658,7 +658,7 @@ fn a_longer_overlap_leaves_room_for_the_answer_too() {
 }
 
 #[test]
-fn progress_forgives_what_was_before() {
+fn progress_resets_the_stall_count() {
     check_claims(
         2,
         &[
@@ -673,12 +673,12 @@ fn progress_forgives_what_was_before() {
 }
 
 #[test]
-fn an_answer_that_tells_nothing_is_no_fault() {
+fn an_answer_without_progress_line_is_not_a_stall() {
     check_claims(1, &["PROGRESS: 10\n", "", "", "", "PROGRESS: 11\n"], None);
 }
 
 #[test]
-fn a_share_may_be_told_in_other_words_before_the_overlap() {
+fn progress_in_prose_before_the_overlap_counts() {
     check_claims(
         1,
         &[
@@ -690,7 +690,7 @@ fn a_share_may_be_told_in_other_words_before_the_overlap() {
 }
 
 #[test]
-fn numbers_of_the_document_are_no_shares() {
+fn numbers_in_the_document_are_not_progress() {
     let row = |number: usize| format!(r#"{{"name": "row {number}", "score": 7}}"#);
     let rows: Vec<_> = (0..200).map(row).collect();
     let document = format!("[{}]", rows.join(", "));
@@ -718,7 +718,7 @@ fn a_count_that_falls_ends_the_run() {
 }
 
 #[test]
-fn a_hundred_per_cent_is_no_stall_while_the_text_grows() {
+fn a_hundred_percent_is_not_a_stall_while_the_text_grows() {
     check_claims(
         1,
         &["PROGRESS: 100\n", "PROGRESS: 100\n", "PROGRESS: 100\n"],
@@ -737,7 +737,7 @@ fn measured(path: &str) -> Continuation {
 }
 
 #[test]
-fn what_can_be_counted_is_counted() {
+fn counts_kpis_in_the_document() {
     let mut run = measured("$.rows[*]");
     answer(&mut run, r#"{"rows": [1, 2, "#);
     assert_eq!(run.kpis()[0].current_value, 2);
@@ -752,11 +752,11 @@ fn what_can_be_counted_is_counted() {
     assert_eq!(
         reason,
         Some(Reason::KpiStalled),
-        "56 is one row, and not whole"
+        "56 is one row, and incomplete"
     );
 }
 
-/// A run that is to measure itself, after its first answer.
+/// A run that asks the model for KPIs next.
 fn asked_to_measure() -> (Continuation, Step) {
     let mut run = Continuation::new(ContinuationOptions {
         kpi: Kpi::Measured(Vec::new()),
@@ -771,17 +771,13 @@ fn asked_to_measure() -> (Continuation, Step) {
 const ROWS: &str = r#"{"kpis": [{"id": "rows", "json_path": "$.rows[*]", "target_value": 9}, {"id": "title", "json_path": "$.title", "target_value": 5}]}"#;
 
 #[test]
-fn the_model_is_asked_once_what_can_be_counted() {
+fn the_model_is_asked_once_which_kpis_to_count() {
     let (mut run, _) = asked_to_measure();
     let (ask, step) = answer(&mut run, ROWS);
     assert_eq!((ask.wants, ask.way, ask.iteration), (Wants::Kpis, None, 2));
     assert_eq!(failure(&step), None);
     let ids: Vec<_> = run.kpis().iter().map(|kpi| kpi.id.clone()).collect();
-    assert_eq!(
-        ids,
-        ["rows"],
-        "there is one title and there will be no other"
-    );
+    assert_eq!(ids, ["rows"], "the title is already complete");
     assert_eq!(run.kpis()[0].current_value, 2);
     assert_eq!(run.text(), r#"{"title": "T", "rows": [1, 2, "#);
     assert_eq!((run.output_tokens(), run.iterations()), (20, 2));
@@ -799,7 +795,7 @@ fn the_model_is_asked_once_what_can_be_counted() {
 }
 
 #[test]
-fn what_can_be_counted_is_not_asked_again_after_a_resume() {
+fn a_resumed_run_does_not_ask_for_kpis_again() {
     for reply in [ROWS, "I cannot say."] {
         let (mut run, first) = asked_to_measure();
         let mut steps = vec![first, answer(&mut run, reply).1];
@@ -815,7 +811,7 @@ fn what_can_be_counted_is_not_asked_again_after_a_resume() {
 }
 
 #[test]
-fn nothing_to_count_is_told_and_is_no_failure_of_the_run() {
+fn an_answer_without_usable_kpis_is_not_a_failure_of_the_run() {
     for reply in [
         "",
         "I cannot say.",
@@ -844,7 +840,7 @@ fn nothing_to_count_is_told_and_is_no_failure_of_the_run() {
 }
 
 #[test]
-fn a_document_that_is_whole_at_once_is_not_measured() {
+fn a_first_answer_that_is_complete_is_not_measured() {
     let mut run = Continuation::new(ContinuationOptions {
         kpi: Kpi::Measured(Vec::new()),
         ..ContinuationOptions::default()
@@ -856,7 +852,7 @@ fn a_document_that_is_whole_at_once_is_not_measured() {
 // Limits.
 
 #[test]
-fn who_allows_nothing_is_told_so() {
+fn a_limit_of_zero_ends_the_run_at_once() {
     for (options, reason) in [
         (
             ContinuationOptions {
@@ -880,7 +876,7 @@ fn who_allows_nothing_is_told_so() {
 }
 
 #[test]
-fn ends_after_as_many_iterations_as_are_allowed() {
+fn ends_at_the_limit_of_iterations() {
     let mut run = Continuation::new(ContinuationOptions {
         max_iterations: 3,
         ways: vec![Strategy::Prefill],
@@ -895,7 +891,7 @@ fn ends_after_as_many_iterations_as_are_allowed() {
 }
 
 #[test]
-fn ends_when_the_tokens_are_spent() {
+fn ends_at_the_limit_of_tokens() {
     let mut run = Continuation::new(ContinuationOptions {
         max_output_tokens: Some(20),
         ways: vec![Strategy::Prefill],
@@ -911,7 +907,7 @@ fn ends_when_the_tokens_are_spent() {
 }
 
 #[test]
-fn a_last_answer_that_completes_the_document_beats_every_limit() {
+fn a_last_answer_that_completes_the_document_takes_precedence_over_limits() {
     let mut run = Continuation::new(ContinuationOptions {
         max_iterations: 1,
         max_output_tokens: Some(1),
@@ -922,7 +918,7 @@ fn a_last_answer_that_completes_the_document_beats_every_limit() {
 }
 
 #[test]
-fn can_be_stopped_from_outside_and_keeps_what_there_is() {
+fn a_stopped_run_keeps_its_document() {
     let mut run = cut_at(120);
     run.stop(Reason::Deadline);
     assert_eq!(
@@ -942,7 +938,7 @@ fn can_be_stopped_from_outside_and_keeps_what_there_is() {
 }
 
 #[test]
-fn a_step_costs_what_it_brings_however_long_the_document_is() {
+fn the_cost_of_a_step_does_not_depend_on_the_length_of_the_document() {
     const FRAGMENTS: usize = 1000;
     let row = r#"{"id": 12345, "name": "Ada", "notes": ["first", "second", "ünïcödé"]}, "#;
     let rows = 100_000_000 / FRAGMENTS / row.len();
@@ -970,51 +966,51 @@ fn a_step_costs_what_it_brings_however_long_the_document_is() {
         };
         assert!(
             scanned <= 4 * text.len() + 20_000,
-            "step {fragment} looked at {scanned} bytes of {}",
+            "step {fragment} scanned {scanned} bytes of {}",
             text.len()
         );
     }
     assert!(run.text().len() > 99_000_000);
 }
 
-/// What a model may answer, good or bad.
+/// A model's answer, good or bad.
 #[derive(Clone, Debug)]
-enum Reply {
-    /// What was asked for, and so many bytes more.
+enum SimulatedAnswer {
+    /// The expected answer with this many new bytes.
     Good(usize),
-    /// From the start of the document, up to so many bytes beyond the cut.
+    /// The document from its start, with this many bytes beyond the cut.
     Restart(usize),
     Repeat,
     Empty,
     Apology,
     Garbage(String),
     Foreign,
-    /// None: the upstream refuses to be asked like this.
+    /// No answer: the upstream rejects the call.
     Refused,
 }
 
-fn replies() -> impl proptest::strategy::Strategy<Value = Reply> {
+fn replies() -> impl proptest::strategy::Strategy<Value = SimulatedAnswer> {
     prop_oneof![
-        4 => (1..60_usize).prop_map(Reply::Good),
-        1 => (1..60_usize).prop_map(Reply::Restart),
-        1 => Just(Reply::Repeat),
-        1 => Just(Reply::Empty),
-        1 => Just(Reply::Apology),
-        // A single `n` would be the beginning of a lawful `null`, and an `e` goes on with a number.
-        1 => "[a-dg-mo-su-z<>|;=+][a-z<>|;=+ ]{0,40}".prop_map(Reply::Garbage),
-        1 => Just(Reply::Foreign),
-        1 => Just(Reply::Refused),
+        4 => (1..60_usize).prop_map(SimulatedAnswer::Good),
+        1 => (1..60_usize).prop_map(SimulatedAnswer::Restart),
+        1 => Just(SimulatedAnswer::Repeat),
+        1 => Just(SimulatedAnswer::Empty),
+        1 => Just(SimulatedAnswer::Apology),
+        // A single `n` could start a valid `null`, and an `e` could continue a number.
+        1 => "[a-dg-mo-su-z<>|;=+][a-z<>|;=+ ]{0,40}".prop_map(SimulatedAnswer::Garbage),
+        1 => Just(SimulatedAnswer::Foreign),
+        1 => Just(SimulatedAnswer::Refused),
     ]
 }
 
-impl Reply {
+impl SimulatedAnswer {
     fn text(&self, ask: &NextCall, at: usize) -> Vec<u8> {
         let document = DOCUMENT.as_bytes();
         let upto = |more: usize| (at + more).min(document.len());
         match self {
             Self::Good(more) => match ask.way {
                 None => document[..upto(*more + 2)].to_vec(),
-                // It goes on from what it is shown, which has no white space at its end.
+                // The prefill has no white space at its end.
                 Some(Strategy::Prefill) => {
                     document[DOCUMENT[..at].trim_end().len()..upto(*more)].to_vec()
                 }
@@ -1038,9 +1034,9 @@ const KPIS: &str = r#"{"kpis": [{"json_path": "$.sections[*]", "target_value": 2
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Whatever comes back, a run ends, keeps its limits, and never loses or bends what it had.
+    /// With any answers, a run ends within its limits and never loses or changes accepted text.
     #[test]
-    fn any_answers_end_in_an_honest_outcome(
+    fn any_answers_end_in_a_correct_outcome(
         replies in prop::collection::vec(replies(), 60),
         prefill: bool,
         is_measured: bool,
@@ -1058,24 +1054,23 @@ proptest! {
         for reply in &replies {
             let Some(ask) = run.next() else { break };
             let before = run.text().to_owned();
-            // A first answer is whatever it is, and so is what goes on in the model's own mouth,
-            // unless that begins again what is long enough to be known.
-            let is_believed = match ask.way {
-                None => matches!(reply, Reply::Foreign | Reply::Garbage(_)),
+                        // Any first answer is accepted, and any answer to a prefill, unless it repeats enough of the document to be recognised. Such wrong answers are left out.
+                        let is_undetectable = match ask.way {
+                None => matches!(reply, SimulatedAnswer::Foreign | SimulatedAnswer::Garbage(_)),
                 Some(Strategy::Prefill) => match reply {
-                    Reply::Good(_) => false,
-                    Reply::Restart(_) => before.len() < 40,
+                    SimulatedAnswer::Good(_) => false,
+                    SimulatedAnswer::Restart(_) => before.len() < 40,
                     _ => true,
                 },
                 Some(_) => false,
             };
-            let reply = if is_believed { &Reply::Empty } else { reply };
+            let reply = if is_undetectable { &SimulatedAnswer::Empty } else { reply };
             let text = match (ask.wants, reply) {
-                (Wants::Kpis, Reply::Good(_)) => KPIS.as_bytes().to_vec(),
+                (Wants::Kpis, SimulatedAnswer::Good(_)) => KPIS.as_bytes().to_vec(),
                 _ => reply.text(&ask, before.len()),
             };
             let refused = match reply {
-                Reply::Refused => run.refused(&ask, "no".to_owned()),
+                SimulatedAnswer::Refused => run.refused(&ask, "no".to_owned()),
                 _ => None,
             };
             let answer = ModelOutput::new(&text, 5);
@@ -1114,7 +1109,7 @@ proptest! {
     }
 }
 
-// Markers of the prompt.
+// Prompt markers.
 
 fn marked(ways: Vec<Strategy>) -> Continuation {
     let mut run = Continuation::new(ContinuationOptions {
@@ -1139,10 +1134,10 @@ fn a_marker_at_the_head_of_an_answer_is_removed() {
     );
 }
 
-// Calls after a failure.
+// Retries.
 
 #[test]
-fn a_prefill_that_failed_is_not_sent_again_unchanged() {
+fn a_failed_prefill_is_not_sent_again_unchanged() {
     let mut run = marked(vec![Strategy::Prefill]);
     answer(&mut run, &DOCUMENT[..120]);
     let asked: Vec<_> = (0..3)
@@ -1160,7 +1155,7 @@ fn a_prefill_that_failed_is_not_sent_again_unchanged() {
 const RIVER: &str =
     r#" {"name": "Nile", "sentence": "It is the longest of them all.", "rank": 1},"#;
 
-/// A run by prefill whose answers are the pieces of a text, until it ends.
+/// Answers a prefill run with the pieces of a text until it ends.
 fn run_in_pieces(text: &str, piece: usize, is_streamed: bool) -> (Continuation, Vec<Step>) {
     let mut run = marked(vec![Strategy::Prefill]);
     run.set_streamed(is_streamed);
@@ -1176,7 +1171,7 @@ fn run_in_pieces(text: &str, piece: usize, is_streamed: bool) -> (Continuation, 
 }
 
 #[test]
-fn a_model_in_a_loop_ends_the_run_and_the_loop_is_dropped() {
+fn a_loop_ends_the_run_and_is_removed() {
     let head = r#"{"rivers": [ {"name": "Rhine"},"#;
     let text = format!("{head}{}", RIVER.repeat(60));
     for piece in [50, 200, 333] {
@@ -1193,7 +1188,7 @@ fn a_model_in_a_loop_ends_the_run_and_the_loop_is_dropped() {
 }
 
 #[test]
-fn equal_items_that_a_schema_requires_are_no_loop() {
+fn equal_items_that_a_schema_requires_are_not_a_loop() {
     let schema = serde_json::json!({ "properties": { "rows": { "minItems": 60 } } });
     let format = serde_json::json!({ "type": "json_schema", "json_schema": { "schema": schema } });
     let message = serde_json::json!({ "role": "user", "content": "List the rivers." });
@@ -1210,7 +1205,7 @@ fn equal_items_that_a_schema_requires_are_no_loop() {
 }
 
 #[test]
-fn a_loop_that_was_streamed_stays_as_it_is() {
+fn a_streamed_loop_is_not_removed() {
     let text = format!("[{}", RIVER.repeat(60));
     let (run, steps) = run_in_pieces(&text, 200, true);
     let reason = run.outcome().and_then(Outcome::reason);
@@ -1219,7 +1214,7 @@ fn a_loop_that_was_streamed_stays_as_it_is() {
 }
 
 #[test]
-fn tables_with_equal_rows_are_no_loop() {
+fn tables_with_equal_rows_are_not_a_loop() {
     let row = |id| format!(r#"{{"id": {id}, "name": "same", "value": 0}},"#);
     let counted: String = (0..90).map(row).collect();
     let equal = "0, 0, 0, 0, ".repeat(200);

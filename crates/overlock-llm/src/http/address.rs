@@ -1,4 +1,4 @@
-//! Where a request goes.
+//! The URLs of requests.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use hyper::{Method, Request, Uri};
 use super::{Body, Peer, full_body};
 use crate::backend::BackendError;
 
-/// An address with the headers of every request to it.
+/// A URL with the headers of every request to it.
 #[derive(Clone, Debug)]
 pub(super) struct Endpoint {
     uri: Uri,
@@ -17,8 +17,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint at a path under a base address, asked with these headers, in which a key may
-    /// stand.
+    /// The endpoint at a path below a base URL. The headers may contain a key.
     pub(super) fn new(
         base: &str,
         path: &str,
@@ -33,12 +32,12 @@ impl Endpoint {
             .parse()
             .map_err(|_| wrong("it should look like `http://127.0.0.1:11434/v1`"))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
-            return Err(wrong("it must begin with `http://` or `https://`"));
+            return Err(wrong("it must start with `http://` or `https://`"));
         }
-        let authority = uri.authority().ok_or_else(|| wrong("it names no host"))?;
+        let authority = uri.authority().ok_or_else(|| wrong("it has no host"))?;
         if authority.as_str().contains('@') {
             return Err(wrong(
-                "a name or password in it would end up in logs; give the key apart",
+                "it must not contain a user name or password; pass the key separately",
             ));
         }
         let mut all = HeaderMap::new();
@@ -48,7 +47,7 @@ impl Endpoint {
         );
         for (name, value) in headers {
             let mut value = HeaderValue::from_str(value)
-                .map_err(|_| wrong("the key for it holds characters that no header can carry"))?;
+                .map_err(|_| wrong("its key contains characters that are invalid in a header"))?;
             value.set_sensitive(true);
             all.insert(HeaderName::from_static(name), value);
         }
@@ -60,7 +59,7 @@ impl Endpoint {
         })
     }
 
-    /// The same, asked with a key as a bearer token.
+    /// An endpoint with a key as bearer token.
     pub(super) fn with_bearer(
         base: &str,
         path: &str,
@@ -71,7 +70,7 @@ impl Endpoint {
         Self::new(base, path, header.as_slice(), key)
     }
 
-    /// A request that posts JSON if there is any.
+    /// A POST request with this JSON, or a GET request if it is empty.
     pub(super) fn request(&self, json: Vec<u8>) -> Request<Body> {
         let is_get = json.is_empty();
         let mut request = Request::new(full_body(json));
@@ -81,7 +80,7 @@ impl Endpoint {
         request
     }
 
-    /// Asks with these headers too; the content is JSON whatever they say.
+    /// Adds headers to every request, except for the content type, which is always JSON.
     pub(super) fn add_headers(&mut self, headers: &HeaderMap) {
         for (name, value) in headers {
             if name != header::CONTENT_TYPE {
@@ -95,7 +94,7 @@ impl Endpoint {
     }
 }
 
-/// The address of a path below another address. Either may end in a query.
+/// The URL of a path below a base URL. Both may have a query.
 ///
 /// ```
 /// use overlock_llm::below;
@@ -114,7 +113,7 @@ pub fn below(base: &str, path: &str) -> String {
     }
 }
 
-/// An address for a message: without what may stand before its host and after its path.
+/// A URL for messages, without credentials, query and fragment.
 pub(super) fn without_secrets(address: &str) -> String {
     let end = address.find(['?', '#']).unwrap_or(address.len());
     let address = &address[..end];
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_comes_before_the_query_of_an_address() {
+    fn a_path_is_inserted_before_the_query() {
         let at = |base| Endpoint::new(base, "/chat/completions", &[], None).map(|at| at.uri);
         for (base, expected) in [
             ("http://h/v1/", "http://h/v1/chat/completions"),

@@ -1,9 +1,8 @@
-//! Finds out what a server is and what it can do.
+//! Discovers a server's product, version, models and prefill support.
 //!
-//! A hosted provider is recognised by its host and is asked nothing. Any other server is asked for
-//! its list of models and for what its product publishes about itself; none of these requests
-//! generates a token. Where nothing tells whether an answer can be begun for the model, a server on
-//! this machine can be probed with one short request.
+//! A hosted provider is recognised by its host without a request. Other servers are asked for their
+//! model list and for product-specific information; these requests generate no tokens. If prefill
+//! support remains unknown, a local server can be probed with one short request.
 
 use std::time::Duration;
 
@@ -17,46 +16,46 @@ use super::address::{Endpoint, below};
 use super::server::{Discovery, MOST_MODELS, Product, ServedModel, ServerInfo, WINDOW};
 use crate::backend::{BackendError, Finding, Phase, Prefill, PrefillStyle};
 
-/// How a server is asked what it is.
+/// The options of a discovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Discover<'a> {
-    /// How an answer is begun, if whoever uses the server has set that.
+    /// The configured prefill style, if any.
     pub prefill: Option<PrefillStyle>,
-    /// How far it is asked.
+    /// Which requests are allowed.
     pub discovery: Discovery,
-    /// What was found before.
+    /// The result of an earlier discovery.
     pub before: Option<&'a ServerInfo>,
 }
 
-/// A server that can be asked what it is.
+/// A server to discover.
 pub struct Server<'a> {
     http: &'a Http,
     base: &'a str,
     headers: &'a HeaderMap,
 }
 
-/// The headers that show a key, if there is one.
+/// The headers for a key, if there is one.
 pub fn bearer_headers(key: Option<&str>) -> HeaderMap {
     let bearer = key.and_then(|key| HeaderValue::from_str(&format!("Bearer {key}")).ok());
     HeaderMap::from_iter(bearer.map(|bearer| (AUTHORIZATION, bearer)))
 }
 
-/// A server that takes longer to tell what it is does not tell.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The timeout of a request for information.
+const INFORMATION_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A model on this machine may have to be loaded before it writes a few tokens.
-const PROBE_PATIENCE: Duration = Duration::from_mins(1);
+/// The timeout of a probe: a local model may have to be loaded first.
+const PROBE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A server that takes longer to count a request leaves that to us.
-const COUNT_PATIENCE: Duration = Duration::from_secs(2);
+/// The timeout for counting; the caller then counts itself.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Ollama gives a model so many tokens unless it is told otherwise.
+/// Ollama's default context size.
 const OLLAMA_WINDOW: u64 = 4096;
 
-/// What a probe asks; a scripted server knows it by this.
+/// The question of a probe, by which the scripted server recognises it.
 pub(crate) const PROBE_QUESTION: &str = "Count from 1 to 9 as a JSON array of integers.";
 
-/// What the answer to a probe is begun with. No model begins like this by itself.
+/// The prefill of a probe. No model starts an answer like this.
 const PROBE_PREFILL: &str = "[1, 2, 3, 4, 5";
 
 impl<'a> Server<'a> {
@@ -69,7 +68,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Whether it is on this machine, where a probe costs nobody anything.
+    /// Whether it runs on this machine, where a probe costs nothing.
     fn is_local(&self) -> bool {
         let uri = self.base.trim().parse::<Uri>().ok();
         let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
@@ -78,7 +77,7 @@ impl<'a> Server<'a> {
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// Asks it what it is. An error means that it could not be asked at all.
+    /// Discovers the server. An error means that it could not be reached.
     pub async fn discover(&self, options: &Discover<'_>) -> Result<ServerInfo, BackendError> {
         let mut info = match options.discovery {
             Discovery::Off => ServerInfo::default(),
@@ -101,28 +100,28 @@ impl<'a> Server<'a> {
         Ok(info)
     }
 
-    /// The tokens of a chat request as llama.cpp writes it for its model; an error if the server
-    /// does not count. It generates nothing.
+    /// The tokens of a chat request as counted by llama.cpp; an error if the server cannot count.
+    /// Nothing is generated.
     pub async fn count_chat(&self, request: &Value) -> Result<u64, BackendError> {
         let root = self.root();
-        let counted = async {
-            let written = self.post(&root, "/apply-template", request).await?;
+        let count = async {
+            let templated = self.post(&root, "/apply-template", request).await?;
             let prompt = json!({
-                "content": written["prompt"],
+                "content": templated["prompt"],
                 "add_special": true,
                 "parse_special": true,
             });
             self.post(&root, "/tokenize", &prompt).await
         };
         let endpoint = self.endpoint(&root, "/tokenize")?;
-        let counted = self.in_time(&endpoint, COUNT_PATIENCE, counted).await?;
+        let counted = self.in_time(&endpoint, COUNT_TIMEOUT, count).await?;
         let tokens = counted["tokens"].as_array().map(Vec::len);
         let tokens = tokens.filter(|tokens| *tokens > 0);
         tokens
             .and_then(|tokens| u64::try_from(tokens).ok())
             .ok_or_else(|| BackendError::Malformed {
                 host: endpoint.host().to_owned(),
-                reason: "it counts no tokens".to_owned(),
+                reason: "no `tokens`".to_owned(),
             })
     }
 
@@ -134,13 +133,13 @@ impl<'a> Server<'a> {
             info.product = product;
             info.found("product", product.name(), host);
         } else {
-            self.look_at_models(&mut info).await?;
+            self.read_models(&mut info).await?;
             match info.product {
-                Product::LlamaCpp => self.look_at_llama_cpp(&mut info).await,
-                Product::Ollama => self.look_at_ollama(&mut info).await,
-                Product::LmStudio => self.look_at_lm_studio(&mut info).await,
-                Product::Vllm => self.look_at_version(&mut info, "/version").await,
-                Product::Sglang => self.look_at_version(&mut info, "/server_info").await,
+                Product::LlamaCpp => self.read_llama_cpp(&mut info).await,
+                Product::Ollama => self.read_ollama(&mut info).await,
+                Product::LmStudio => self.read_lm_studio(&mut info).await,
+                Product::Vllm => self.read_version(&mut info, "/version").await,
+                Product::Sglang => self.read_version(&mut info, "/server_info").await,
                 _ => {}
             }
         }
@@ -160,11 +159,10 @@ impl<'a> Server<'a> {
         Ok(info)
     }
 
-    /// Begins an answer for a model and looks whether it goes on from there, also while it is held
-    /// to a schema. One request of a few tokens.
+    /// Sends one request with a prefill and a schema, and checks whether the answer continues both.
     async fn probe(&self, model: &str) -> Prefill {
         let style = PrefillStyle::LastMessage;
-        let goes_on = |text: &str| {
+        let continues = |text: &str| {
             let text = text.strip_prefix(PROBE_PREFILL).unwrap_or(text);
             let rest = text.trim_start().strip_prefix(',').map(str::trim_start);
             rest.is_some_and(|rest| rest.starts_with('6'))
@@ -187,7 +185,7 @@ impl<'a> Server<'a> {
             return Prefill::default();
         };
         let text = answer.pointer("/choices/0/message/content");
-        if text.and_then(Value::as_str).is_some_and(goes_on) {
+        if text.and_then(Value::as_str).is_some_and(continues) {
             return Prefill {
                 style,
                 keeps_format: true,
@@ -196,11 +194,11 @@ impl<'a> Server<'a> {
         Prefill::default()
     }
 
-    async fn look_at_models(&self, info: &mut ServerInfo) -> Result<(), BackendError> {
+    async fn read_models(&self, info: &mut ServerInfo) -> Result<(), BackendError> {
         const SOURCE: &str = "GET /v1/models";
         let list = match self.get(self.base, "/models").await {
             Ok(list) => list,
-            // It is there and does not say.
+            // The server is there but has no list.
             Err(BackendError::Status { .. } | BackendError::Malformed { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -224,7 +222,7 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
-    async fn look_at_llama_cpp(&self, info: &mut ServerInfo) {
+    async fn read_llama_cpp(&self, info: &mut ServerInfo) {
         const SOURCE: &str = "GET /props";
         let Ok(props) = self.get(&self.root(), "/props").await else {
             return;
@@ -233,7 +231,7 @@ impl<'a> Server<'a> {
             info.version = Some(version.to_owned());
             info.found("version", version, SOURCE);
         }
-        // Several requests at a time share the whole; this is the part of one.
+        // Parallel requests share the whole window; this is the share of one.
         let window = props.pointer("/default_generation_settings/n_ctx");
         if let (Some(window), [only]) = (window.and_then(Value::as_u64), &mut info.models[..]) {
             only.window = Some(window);
@@ -241,8 +239,8 @@ impl<'a> Server<'a> {
         }
     }
 
-    async fn look_at_ollama(&self, info: &mut ServerInfo) {
-        self.look_at_version(info, "/api/version").await;
+    async fn read_ollama(&self, info: &mut ServerInfo) {
+        self.read_version(info, "/api/version").await;
         let running = self.get(&self.root(), "/api/ps").await.unwrap_or_default();
         let running = running["models"].as_array().map_or(&[][..], Vec::as_slice);
         for model in &mut info.models {
@@ -252,7 +250,7 @@ impl<'a> Server<'a> {
             };
             let running = running.iter().find(is_it);
             let window = running.and_then(|running| running["context_length"].as_u64());
-            // What is too long it shortens without a word, so that a guess must be low.
+            // Ollama truncates longer requests silently, so the fallback must be low.
             (model.window, model.window_source) = match window {
                 Some(_) => (window, "GET /api/ps"),
                 None => (Some(OLLAMA_WINDOW), "Ollama's default"),
@@ -260,7 +258,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    async fn look_at_lm_studio(&self, info: &mut ServerInfo) {
+    async fn read_lm_studio(&self, info: &mut ServerInfo) {
         let Ok(list) = self.get(&self.root(), "/api/v0/models").await else {
             return;
         };
@@ -274,7 +272,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    async fn look_at_version(&self, info: &mut ServerInfo, path: &str) {
+    async fn read_version(&self, info: &mut ServerInfo, path: &str) {
         let Ok(answer) = self.get(&self.root(), path).await else {
             return;
         };
@@ -305,14 +303,14 @@ impl<'a> Server<'a> {
                 .read_json()
                 .await
         };
-        self.in_time(&endpoint, PATIENCE, answer).await
+        self.in_time(&endpoint, INFORMATION_TIMEOUT, answer).await
     }
 
     async fn post(&self, base: &str, path: &str, body: &Value) -> Result<Value, BackendError> {
         let endpoint = self.endpoint(base, path)?;
         let body = body.to_string().into_bytes();
         let answer = async { self.http.ask(&endpoint, body).await?.read_json().await };
-        self.in_time(&endpoint, PROBE_PATIENCE, answer).await
+        self.in_time(&endpoint, PROBE_TIMEOUT, answer).await
     }
 
     fn endpoint(&self, base: &str, path: &str) -> Result<Endpoint, BackendError> {

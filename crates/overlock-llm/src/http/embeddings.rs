@@ -1,4 +1,4 @@
-//! Asks a server of OpenAI's embeddings for vectors.
+//! A client for OpenAI's embeddings API.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::response::{LONGEST_ANSWER, error_message};
 use super::{Http, retried};
 use crate::backend::{BackendError, RetryPolicy};
 
-/// A model that makes vectors of texts, at an address such as `http://127.0.0.1:11434/v1`.
+/// An embedding model at a base URL such as `http://127.0.0.1:11434/v1`.
 #[derive(Debug)]
 pub struct Embeddings {
     http: Http,
@@ -17,22 +17,21 @@ pub struct Embeddings {
     policy: RetryPolicy,
 }
 
-/// An answer, as far as it is read.
+/// The fields of a response that are read.
 #[derive(Deserialize)]
-struct Answered {
+struct EmbeddingsResponse {
     data: Vec<Embedded>,
 }
 
 #[derive(Deserialize)]
 struct Embedded {
-    /// The place of its text; servers that leave it out answer in order.
+    /// The index of its text; servers that omit it answer in order.
     index: Option<usize>,
     embedding: Vec<f32>,
 }
 
 impl Embeddings {
-    /// The model of this name at a base address, asked with a key if it wants one, and again when
-    /// it fails for a reason that may pass.
+    /// The model of this name at a base URL, with an optional key. Transient failures are retried.
     pub fn new(
         http: Http,
         base: &str,
@@ -48,13 +47,12 @@ impl Embeddings {
         })
     }
 
-    /// Where it is asked, as messages may tell it: without a password.
+    /// The host, without credentials, for messages.
     pub fn host(&self) -> &str {
         self.endpoint.host()
     }
 
-    /// The vectors of texts, one for each, in their order, all of one length and none without a
-    /// direction.
+    /// The vectors of texts, in order. All have the same length, and none is zero.
     pub async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, BackendError> {
         let body = json!({ "model": self.model, "input": texts, "encoding_format": "float" });
         let body = body.to_string().into_bytes();
@@ -63,43 +61,38 @@ impl Embeddings {
     }
 
     async fn ask(&self, body: Vec<u8>, count: usize) -> Result<Vec<Vec<f32>>, BackendError> {
-        let mut answer = self.http.ask(&self.endpoint, body).await?;
-        let body = answer.read_whole(LONGEST_ANSWER).await?;
-        let answered: Answered = match serde_json::from_slice(&body) {
-            Ok(answered) => answered,
+        let mut response = self.http.ask(&self.endpoint, body).await?;
+        let body = response.read_whole(LONGEST_ANSWER).await?;
+        let embeddings: EmbeddingsResponse = match serde_json::from_slice(&body) {
+            Ok(embeddings) => embeddings,
             Err(error) => {
-                let told = error_message(&body).unwrap_or_default();
-                let told: String = told.chars().take(200).collect();
-                return Err(answer.malformed(&format!("{error} in `{told}`")));
+                let text = error_message(&body).unwrap_or_default();
+                let shown: String = text.chars().take(200).collect();
+                return Err(response.malformed(&format!("{error} in `{shown}`")));
             }
         };
-        in_order(answered.data, count).map_err(|reason| answer.malformed(&reason))
+        in_order(embeddings.data, count).map_err(|reason| response.malformed(&reason))
     }
 }
 
 /// The vectors in the order of their texts.
 fn in_order(data: Vec<Embedded>, count: usize) -> Result<Vec<Vec<f32>>, String> {
     if data.len() != count {
-        return Err(format!(
-            "there are {} vectors for {count} texts",
-            data.len()
-        ));
+        return Err(format!("{} vectors for {count} texts", data.len()));
     }
     let mut vectors = vec![Vec::new(); count];
-    for (place, embedded) in data.into_iter().enumerate() {
-        let index = embedded.index.unwrap_or(place);
+    for (position, embedded) in data.into_iter().enumerate() {
+        let index = embedded.index.unwrap_or(position);
         match vectors.get_mut(index) {
             Some(vector) if vector.is_empty() => *vector = embedded.embedding,
             _ => {
-                return Err(format!(
-                    "a vector has the index {index}, which no text or another has"
-                ));
+                return Err(format!("invalid or doubled vector index {index}"));
             }
         }
     }
     let length = vectors.first().map_or(0, Vec::len);
-    for (place, vector) in vectors.iter().enumerate() {
-        let number = place + 1;
+    for (position, vector) in vectors.iter().enumerate() {
+        let number = position + 1;
         if vector.is_empty() || vector.len() != length {
             return Err(format!(
                 "the vector of text {number} of {count} has {} numbers, the first {length}",
@@ -107,9 +100,7 @@ fn in_order(data: Vec<Embedded>, count: usize) -> Result<Vec<Vec<f32>>, String> 
             ));
         }
         if vector.iter().all(|number| *number == 0.0) {
-            return Err(format!(
-                "the vector of text {number} of {count} is nothing but zeros, and has no direction"
-            ));
+            return Err(format!("the vector of text {number} of {count} is zero"));
         }
     }
     Ok(vectors)
@@ -125,14 +116,14 @@ mod tests {
             index: *index,
             embedding: embedding.to_vec(),
         });
-        let found = in_order(data.collect(), count);
+        let vectors = in_order(data.collect(), count);
         let expected =
             expected.map(|vectors| vectors.iter().map(|vector| vector.to_vec()).collect());
-        assert_eq!(found, expected.map_err(str::to_owned), "of {given:?}");
+        assert_eq!(vectors, expected.map_err(str::to_owned), "of {given:?}");
     }
 
     #[test]
-    fn vectors_come_in_the_order_of_their_texts() {
+    fn vectors_are_sorted_by_text() {
         check(
             &[(Some(1), &[1.0]), (Some(0), &[2.0])],
             2,
@@ -143,16 +134,16 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_leave_a_text_without_a_vector_are_refused() {
-        check(&[(None, &[1.0])], 2, Err("there are 1 vectors for 2 texts"));
-        let twice = "a vector has the index 0, which no text or another has";
+    fn rejects_a_response_without_a_vector_for_each_text() {
+        check(&[(None, &[1.0])], 2, Err("1 vectors for 2 texts"));
+        let twice = "invalid or doubled vector index 0";
         check(&[(Some(0), &[1.0]), (Some(0), &[2.0])], 2, Err(twice));
         check(
             &[(None, &[1.0]), (None, &[])],
             2,
             Err("the vector of text 2 of 2 has 0 numbers, the first 1"),
         );
-        let zeros = "the vector of text 2 of 2 is nothing but zeros, and has no direction";
+        let zeros = "the vector of text 2 of 2 is zero";
         check(&[(None, &[1.0, 2.0]), (None, &[0.0, -0.0])], 2, Err(zeros));
     }
 }

@@ -1,4 +1,4 @@
-//! Reads an answer that comes as server-sent events, in whatever words the provider has.
+//! Reads an answer that arrives as server-sent events, in the format of any provider.
 
 use futures_util::{StreamExt, stream};
 use serde_json::Value;
@@ -6,66 +6,67 @@ use serde_json::Value;
 use super::Response;
 use crate::backend::{BackendError, Event, Events, SseEvent, SseReader, SurrogateBuffer};
 
-/// What one server-sent event says.
-pub(super) enum Heard {
-    /// These things; perhaps nothing at all.
+/// The content of one server-sent event.
+pub(super) enum EventContent {
+    /// The events in it, if any.
     Events(Vec<Event>),
-    /// That the model is at work, and nothing of its answer.
-    Thought,
-    /// That the answer is over.
+    /// The model is working, but sent nothing of its answer.
+    Activity,
+    /// The answer has ended.
     Done,
 }
 
-/// An event as it came and as it was read.
-pub(super) struct Said<'a> {
+/// A server-sent event and its JSON.
+pub(super) struct ServerEvent<'a> {
     /// Its name; empty if it has none.
     pub(super) name: &'a str,
     pub(super) value: &'a Value,
     pub(super) raw: &'a [u8],
 }
 
-/// How a provider's events are understood, one after the other; the host is for messages.
-type Understand = Box<dyn FnMut(&Said<'_>, &str) -> Result<Heard, BackendError> + Send>;
+/// Interprets a provider's events in order; the host is for errors.
+type Interpret =
+    Box<dyn FnMut(&ServerEvent<'_>, &str) -> Result<EventContent, BackendError> + Send>;
 
-/// The events of an answer.
-pub(super) fn streamed(
+/// The events of a streamed answer.
+pub(super) fn event_stream(
     answer: Response,
-    understand: impl FnMut(&Said<'_>, &str) -> Result<Heard, BackendError> + Send + 'static,
+    interpret: impl FnMut(&ServerEvent<'_>, &str) -> Result<EventContent, BackendError> + Send + 'static,
 ) -> Events<'static> {
-    let reading = Reading {
+    let reader = EventReader {
         answer,
-        understand: Box::new(understand),
-        halves: SurrogateBuffer::default(),
-        reader: SseReader::default(),
+        interpret: Box::new(interpret),
+        surrogates: SurrogateBuffer::default(),
+        sse: SseReader::default(),
         ready: Vec::new(),
         is_over: false,
         has_begun: false,
     };
-    stream::unfold(reading, |mut reading| async {
-        let event = reading.next().await?;
-        Some((event, reading))
+    stream::unfold(reader, |mut reader| async {
+        let event = reader.next().await?;
+        Some((event, reader))
     })
     .boxed()
 }
 
-struct Reading {
+struct EventReader {
     answer: Response,
-    understand: Understand,
-    halves: SurrogateBuffer,
-    reader: SseReader,
-    /// Events that are read and not yet given out, the next one last.
+    interpret: Interpret,
+    surrogates: SurrogateBuffer,
+    sse: SseReader,
+    /// Events that were read but not returned yet, in reverse order.
     ready: Vec<Event>,
     is_over: bool,
-    /// Whether some of the answer has come.
+    /// Whether a part of the answer has arrived.
     has_begun: bool,
 }
 
-impl Reading {
+impl EventReader {
     async fn next(&mut self) -> Option<Result<Event, BackendError>> {
         loop {
             if let Some(event) = self.ready.pop() {
                 if let Event::Finish(_) = event {
-                    self.answer.has_ended();
+                    self.answer.mark_ended();
                 }
                 return Some(Ok(event));
             }
@@ -74,32 +75,33 @@ impl Reading {
             }
             if let Err(error) = self.read().await {
                 self.is_over = true;
-                let is_missed = !self.answer.is_ended || !error.is_passing();
-                return is_missed.then_some(Err(error));
+                // After the finish reason, an interrupted connection loses nothing.
+                let is_loss = !self.answer.is_ended || !error.is_transient();
+                return is_loss.then_some(Err(error));
             }
         }
     }
 
-    /// Reads on by one piece, or understands one event.
+    /// Reads the next piece, or interprets the next event.
     async fn read(&mut self) -> Result<(), BackendError> {
-        let event = match self.reader.next_event() {
+        let event = match self.sse.next_event() {
             Some(event) => event,
             None => match self.answer.next_bytes().await? {
                 Some(bytes) => return self.feed(&bytes),
-                None => match self.reader.finish() {
+                None => match self.sse.finish() {
                     Some(event) => event,
                     None => return self.end(),
                 },
             },
         };
-        let heard = self.understand(&event);
-        match heard.map_err(|error| self.answer.failed(error))? {
-            Heard::Done => self.is_over = true,
-            Heard::Thought => self.answer.has_spoken(),
-            Heard::Events(events) => {
-                let is_word = |event: &Event| !matches!(event, Event::Usage(_));
-                if events.iter().any(is_word) {
-                    self.answer.has_spoken();
+        let content = self.interpret(&event);
+        match content.map_err(|error| self.answer.failed(error))? {
+            EventContent::Done => self.is_over = true,
+            EventContent::Activity => self.answer.mark_active(),
+            EventContent::Events(events) => {
+                let is_output = |event: &Event| !matches!(event, Event::Usage(_));
+                if events.iter().any(is_output) {
+                    self.answer.mark_active();
                     self.has_begun = true;
                 }
                 self.ready = events;
@@ -109,46 +111,46 @@ impl Reading {
         Ok(())
     }
 
-    fn understand(&mut self, event: &SseEvent) -> Result<Heard, BackendError> {
+    fn interpret(&mut self, event: &SseEvent) -> Result<EventContent, BackendError> {
         if event.data == b"[DONE]" {
-            return Ok(Heard::Done);
+            return Ok(EventContent::Done);
         }
-        let read = self.halves.read(&event.data);
+        let read = self.surrogates.read(&event.data);
         let read = read.map_err(|error| BackendError::Malformed {
             host: self.answer.host().to_owned(),
             reason: format!("an event is not JSON: {error}"),
         })?;
-        let said = Said {
+        let server_event = ServerEvent {
             name: &event.name,
             value: &read.value,
             raw: &event.data,
         };
-        let mut heard = (self.understand)(&said, self.answer.host())?;
-        if let (Heard::Events(events), Some(half)) = (&mut heard, read.alone) {
-            let goes_on = events.iter().any(|event| matches!(event, Event::Text(_)));
-            if goes_on || self.halves.is_holding() {
+        let mut content = (self.interpret)(&server_event, self.answer.host())?;
+        if let (EventContent::Events(events), Some(half)) = (&mut content, read.alone) {
+            let has_text = events.iter().any(|event| matches!(event, Event::Text(_)));
+            if has_text || self.surrogates.is_holding() {
                 events.insert(0, Event::Text('\u{fffd}'.to_string()));
             } else {
-                self.halves.hold(half);
+                self.surrogates.hold(half);
             }
         }
-        Ok(heard)
+        Ok(content)
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), BackendError> {
-        self.reader
+        self.sse
             .feed(bytes)
             .map_err(|error| self.answer.malformed(&error.to_string()))
     }
 
-    /// The connection was closed, which is in order only after the answer was.
+    /// Handles the end of the connection, which is an error before the end of the answer.
     fn end(&mut self) -> Result<(), BackendError> {
         self.is_over = true;
         if self.answer.is_ended {
             return Ok(());
         }
         if !self.has_begun {
-            return Err(self.answer.malformed("it ended without an answer"));
+            return Err(self.answer.malformed("the stream ended without an answer"));
         }
         Err(self.answer.ended_early())
     }

@@ -1,8 +1,8 @@
-//! The one client for all calls of an upstream.
+//! The HTTP client for all calls to an upstream.
 //!
-//! The first call of a chat request, the calls that continue its answer, requests that are only
-//! forwarded and the questions of discovery share its connections, its timeouts and its errors. A
-//! dropped call is cancelled: its connection is closed.
+//! All calls share its connections, timeouts and errors: the first call of a chat request,
+//! continuations, forwarded requests and discovery. Dropping a call cancels it and closes its
+//! connection.
 
 mod address;
 mod anthropic;
@@ -21,7 +21,7 @@ pub use discovery::{Discover, Server, bearer_headers};
 pub use embeddings::Embeddings;
 pub use openai::OpenAi;
 pub use peer::Peer;
-pub use response::{Refused, Response};
+pub use response::{ErrorResponse, Response};
 pub use retrying::{Retrying, retried};
 pub use server::{Discovery, LearntWindow, Product, ServedModel, ServerInfo};
 
@@ -51,19 +51,19 @@ use crate::backend::{BackendError, Phase};
 use crate::complete::Deadline;
 use address::Endpoint;
 
-/// How long a server is waited for.
+/// The timeouts of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until it accepts a connection.
+    /// Until the connection is open.
     pub connect: Duration,
-    /// Until it begins its answer with a word of the model. A sign of life is none.
+    /// Until the first output of the model. Keep-alive messages do not count.
     pub first_byte: Duration,
-    /// Until it goes on with its answer by another word.
+    /// Between outputs of the model.
     pub silence: Duration,
 }
 
 impl Default for Timeouts {
-    /// Models think for minutes before their first word, but do not pause for minutes after it.
+    /// Models may think for minutes before their first output, but do not pause for minutes after it.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -73,26 +73,26 @@ impl Default for Timeouts {
     }
 }
 
-/// Why a body broke off.
+/// An error while a body was streamed.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of a request or a response, in one piece or streamed.
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
 
-/// A client that keeps its connections; a clone shares them.
+/// A client with a connection pool; clones share it.
 #[derive(Clone, Debug)]
 pub struct Http {
     client: Client<HttpsConnector<HttpConnector>, Body>,
     timeouts: Timeouts,
 }
 
-/// A call without an answer.
+/// A failed call.
 #[derive(Clone, Debug)]
 pub struct CallFailure {
-    /// What went wrong.
+    /// The error.
     pub error: BackendError,
-    /// The response, if the server refused the call.
-    pub refused: Option<Box<Refused>>,
+    /// The error response, if the server sent one.
+    pub refused: Option<Box<ErrorResponse>>,
 }
 
 impl From<BackendError> for CallFailure {
@@ -122,14 +122,14 @@ impl Http {
         let https = HttpsConnectorBuilder::new().with_tls_config(config);
         let https = https.https_or_http().enable_http1();
         let mut builder = Client::builder(TokioExecutor::new());
-        // Without a timer, idle connections would stay open for ever.
+        // Without a timer, idle connections would stay open forever.
         builder.pool_timer(TokioTimer::new());
         let client = builder.build(https.wrap_connector(connector));
         Ok(Self { client, timeouts })
     }
 
-    /// Sends a request once and returns the response, whatever its status. If there is a deadline,
-    /// the response has to end by then.
+    /// Sends a request once and returns the response, whatever its status. With a deadline, the
+    /// response must end by then.
     pub fn send<'a>(
         &'a self,
         peer: &'a Arc<Peer>,
@@ -137,7 +137,7 @@ impl Http {
         deadline: Option<Instant>,
     ) -> impl Future<Output = Result<Response, BackendError>> + use<'a> {
         let sent = self.client.request(request);
-        // An `async fn` would keep the space of the request while it waits.
+        // An `async fn` would keep the request in its future while it waits.
         async move {
             let response = self.response(peer, sent, deadline).await;
             response.map_err(|error| peer.failed(error))
@@ -150,7 +150,7 @@ impl Http {
         sent: ResponseFuture,
         deadline: Option<Instant>,
     ) -> Result<Response, BackendError> {
-        // The time to connect counts too.
+        // The timeout includes the time to connect.
         let wait = self.timeouts.first_byte;
         let begun = Instant::now();
         match timeout_at(earliest(begun + wait, deadline), sent).await {
@@ -169,7 +169,7 @@ impl Http {
         }
     }
 
-    /// Sends a request once. A response that is an error is one here too.
+    /// Sends a request once. Error responses become errors.
     pub fn call<'a>(
         &'a self,
         peer: &'a Arc<Peer>,
@@ -182,19 +182,19 @@ impl Http {
             if response.status.is_success() {
                 return Ok(response);
             }
-            // Boxed, or every call would carry the space for what few need.
-            Err(Box::pin(response.refused()).await)
+            // Boxed to keep the future of every call small.
+            Err(Box::pin(response.into_failure()).await)
         }
     }
 
-    /// Posts JSON, or gets what there is if there is none to post.
+    /// Posts JSON, or sends a GET request if it is empty.
     async fn ask(&self, endpoint: &Endpoint, json: Vec<u8>) -> Result<Response, BackendError> {
         let request = endpoint.request(json);
         let answered = self.call(&endpoint.peer, request, None).await;
         answered.map_err(|failure| failure.error)
     }
 
-    /// Why there was no response.
+    /// The error of a request without a response.
     fn unanswered(&self, peer: &Peer, error: &hyper_util::client::legacy::Error) -> BackendError {
         let (host, reason) = (peer.name().to_owned(), causes(error));
         if !error.is_connect() {
@@ -206,7 +206,7 @@ impl Http {
         }
         if let Some(reason) = reason.strip_prefix("invalid peer certificate: ") {
             let reason = match reason {
-                "UnknownIssuer" => "nobody who is trusted on this machine has signed it",
+                "UnknownIssuer" => "it is not signed by an authority that this machine trusts",
                 other => other,
             };
             let reason = reason.to_owned();
@@ -237,7 +237,7 @@ fn earliest(until: Instant, deadline: Option<Instant>) -> Instant {
     deadline.map_or(until, |deadline| deadline.min(until))
 }
 
-/// Trusts the certificates of the system, which are read once in a process.
+/// Trusts the system's certificates, which are read once per process.
 fn tls_config() -> io::Result<ClientConfig> {
     static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(config) = CONFIG.get() {
@@ -247,7 +247,7 @@ fn tls_config() -> io::Result<ClientConfig> {
     Ok(CONFIG.get_or_init(|| config.with_no_client_auth()).clone())
 }
 
-/// What the system says, down to the last cause.
+/// The message of the root cause.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(source) = last.source() {

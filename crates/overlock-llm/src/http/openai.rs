@@ -1,4 +1,4 @@
-//! Speaks with servers of OpenAI's chat completions, which most others imitate.
+//! A client for OpenAI's chat completions API, which most servers offer.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use hyper::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::address::Endpoint;
-use super::events::{Heard, Said, streamed};
+use super::events::{EventContent, ServerEvent, event_stream};
 use super::response::{LONGEST_ANSWER, Shape, error_in};
 use super::{Http, Peer, Response};
 use crate::backend::{
     Backend, BackendError, Call, Event, Events, Prefill, PrefillStyle, SurrogateBuffer, Usage,
 };
-use crate::wire::chat::has_word;
+use crate::wire::chat::has_output;
 
-/// A server at an address such as `http://127.0.0.1:11434/v1`.
+/// A server at a base URL such as `http://127.0.0.1:11434/v1`.
 pub struct OpenAi {
     http: Http,
     chat: Endpoint,
@@ -26,7 +26,7 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    /// The server at a base address, asked with a key if it wants one.
+    /// The server at a base URL, with an optional key.
     pub fn new(
         http: Http,
         base: &str,
@@ -42,7 +42,7 @@ impl OpenAi {
         })
     }
 
-    /// Asks for whole answers instead of streams, for servers that have none.
+    /// Disables streaming, for servers without it.
     #[must_use]
     pub fn without_streaming(self) -> Self {
         Self {
@@ -51,8 +51,8 @@ impl OpenAi {
         }
     }
 
-    /// Sends these headers along with every call, such as those of whoever it is made for, and treats
-    /// every error as one of this peer.
+    /// Adds headers to every call, such as those of the client it is made for, and reports errors
+    /// through `peer`.
     #[must_use]
     pub fn on_behalf_of(mut self, headers: &HeaderMap, peer: &Arc<Peer>) -> Self {
         for endpoint in [&mut self.chat, &mut self.raw] {
@@ -62,14 +62,14 @@ impl OpenAi {
         self
     }
 
-    /// Makes a call, whose answer can be read when this is gone.
+    /// Makes a call. The returned stream does not borrow from `self`..
     pub async fn ask(&self, call: Call) -> Result<Events<'static>, BackendError> {
         let endpoint = match (&call.prefill, self.prefill.style) {
-            // A server that does not know what it is told here would answer the message.
+            // A server without support would answer the message.
             (Some(_), PrefillStyle::None) => {
                 return Err(BackendError::Unsupported {
                     host: self.chat.host().to_owned(),
-                    what: "an answer that goes on from a given beginning".to_owned(),
+                    what: "a prefilled answer".to_owned(),
                 });
             }
             (Some(_), PrefillStyle::RawCompletion) => &self.raw,
@@ -78,10 +78,10 @@ impl OpenAi {
         let request = self.request(call);
         let body = Value::Object(request).to_string().into_bytes();
         let mut answer = self.http.ask(endpoint, body).await?;
-        // What was asked for is not always what is given, nor called by its name.
+        // Some servers ignore `stream` or send a wrong content type.
         match answer.shape().await? {
-            Shape::Stream => Ok(streamed(answer, understand)),
-            Shape::Whole => whole(answer).await,
+            Shape::Stream => Ok(event_stream(answer, interpret)),
+            Shape::Json => complete_answer(answer).await,
         }
     }
 
@@ -97,7 +97,7 @@ impl OpenAi {
             request.remove("stream");
             request.remove("stream_options");
         }
-        // Several answers at once could not be told apart from one.
+        // A run continues one answer.
         if let Some(count) = request.get_mut("n") {
             *count = json!(1);
         }
@@ -111,7 +111,7 @@ impl OpenAi {
             let messages = request.remove("messages");
             let prompt = raw_prompt(messages.as_ref(), &prefill);
             request.insert("prompt".to_owned(), json!(prompt));
-            // The older protocol has the older name only.
+            // Raw completions know only the older name.
             if let Some(most) = request.remove("max_completion_tokens") {
                 request.entry("max_tokens").or_insert(most);
             }
@@ -163,8 +163,8 @@ fn raw_prompt(messages: Option<&Value>, prefill: &str) -> String {
     prompt + prefill
 }
 
-/// An answer that came in one piece.
-async fn whole(mut answer: Response) -> Result<Events<'static>, BackendError> {
+/// The events of an answer without streaming.
+async fn complete_answer(mut answer: Response) -> Result<Events<'static>, BackendError> {
     let body = answer.read_whole(LONGEST_ANSWER).await?;
     let read = SurrogateBuffer::default().read(&body);
     let value = read
@@ -174,25 +174,25 @@ async fn whole(mut answer: Response) -> Result<Events<'static>, BackendError> {
         return Err(error);
     }
     if !value["choices"].is_array() {
-        return Err(answer.malformed("it has no `choices`"));
+        return Err(answer.malformed("no `choices`"));
     }
     let events = events_of(&value);
     Ok(stream::iter(events.into_iter().map(Ok)).boxed())
 }
 
-/// What an event of a stream says. One of another kind, such as a ping, says nothing.
-fn understand(said: &Said<'_>, host: &str) -> Result<Heard, BackendError> {
-    if let Some(error) = error_in(said.value, host) {
+/// Interprets a chunk of a stream. Unknown events, such as pings, contain nothing.
+fn interpret(event: &ServerEvent<'_>, host: &str) -> Result<EventContent, BackendError> {
+    if let Some(error) = error_in(event.value, host) {
         return Err(error);
     }
-    let events = events_of(said.value);
-    if events.is_empty() && has_word(said.value) {
-        return Ok(Heard::Thought);
+    let events = events_of(event.value);
+    if events.is_empty() && has_output(event.value) {
+        return Ok(EventContent::Activity);
     }
-    Ok(Heard::Events(events))
+    Ok(EventContent::Events(events))
 }
 
-/// The first of several answers, in a chunk of a stream or in a whole answer.
+/// The first choice of a chunk or a complete answer.
 fn first_choice(value: &Value) -> Option<&Value> {
     let is_first = |choice: &&Value| {
         let index = choice.get("index").and_then(Value::as_u64);
@@ -201,23 +201,23 @@ fn first_choice(value: &Value) -> Option<&Value> {
     value.get("choices")?.as_array()?.iter().find(is_first)
 }
 
-/// What a choice says: a piece of it, all of it, or what a raw completion has.
-fn said_in(choice: &Value) -> &Value {
-    let said = choice.get("delta").or(choice.get("message"));
-    said.unwrap_or(choice)
+/// The delta or message of a choice; a raw completion has neither.
+fn message_in(choice: &Value) -> &Value {
+    let message = choice.get("delta").or(choice.get("message"));
+    message.unwrap_or(choice)
 }
 
-/// What a chunk of a stream, or a whole answer, says.
+/// The events in a chunk or a complete answer.
 fn events_of(value: &Value) -> Vec<Event> {
     let mut events = Vec::new();
     if let Some(choice) = first_choice(value) {
-        let said = said_in(choice);
+        let message = message_in(choice);
         let text_of = |value: Option<&Value>| {
             let text = value.and_then(Value::as_str);
             text.filter(|text| !text.is_empty()).map(str::to_owned)
         };
-        events.extend(text_of(said.get("content").or(choice.get("text"))).map(Event::Text));
-        events.extend(text_of(said.get("refusal")).map(Event::Refusal));
+        events.extend(text_of(message.get("content").or(choice.get("text"))).map(Event::Text));
+        events.extend(text_of(message.get("refusal")).map(Event::Refusal));
         events.extend(text_of(choice.get("finish_reason")).map(Event::Finish));
     }
     events.extend(Usage::of_completion(value).map(Event::Usage));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_of_several_answers_is_heard() {
+    fn reads_only_the_first_choice() {
         let choice =
             |index: u64, text: &str| json!({ "index": index, "delta": { "content": text } });
         check(&json!({ "choices": [choice(1, "b")] }), &[]);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_instead_of_an_answer_is_heard() {
+    fn reads_a_refusal() {
         let refusal = Event::Refusal("No.".to_owned());
         let finish = Event::Finish("content_filter".to_owned());
         let said = json!({ "content": null, "refusal": "No." });
@@ -286,12 +286,14 @@ mod tests {
     }
 
     #[test]
-    fn thoughts_are_a_sign_of_life_and_empty_pieces_are_none() {
+    fn reasoning_is_activity_and_empty_pieces_are_not() {
         let chunk = |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta }] });
-        assert!(has_word(&chunk(json!({ "reasoning_content": "Hm." }))));
-        assert!(has_word(&chunk(json!({ "tool_calls": [{}] }))));
-        assert!(!has_word(&chunk(json!({ "content": "", "reasoning": "" }))));
-        assert!(!has_word(&json!({ "type": "ping" })));
+        assert!(has_output(&chunk(json!({ "reasoning_content": "Hm." }))));
+        assert!(has_output(&chunk(json!({ "tool_calls": [{}] }))));
+        assert!(!has_output(&chunk(
+            json!({ "content": "", "reasoning": "" })
+        )));
+        assert!(!has_output(&json!({ "type": "ping" })));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Who answers a call, and what happens to every error of it.
+//! The name, the keys and the failure callback of an upstream.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,13 +10,13 @@ use tokio::time::Instant;
 
 use crate::backend::{BackendError, Phase};
 
-/// Is told of every call that fails.
+/// A callback for failed calls.
 type OnFailure = Arc<dyn Fn(&BackendError) + Send + Sync>;
 
-/// A server as its errors name it, without the keys that it was shown: it may say them back.
+/// An upstream in errors. Its keys are redacted, because servers may echo them..
 #[derive(Clone)]
 pub struct Peer {
-    /// Host and port, for instance: an address may hold a password.
+    /// For instance host and port, but no URL: it may contain a password.
     name: String,
     keys: Vec<String>,
     on_failure: Option<OnFailure>,
@@ -30,7 +30,7 @@ impl fmt::Debug for Peer {
 }
 
 impl Peer {
-    /// A server that errors name like this.
+    /// An upstream with this name in errors.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -39,34 +39,37 @@ impl Peer {
         }
     }
 
-    /// Hides this key too.
+    /// Redacts this key in errors.
     #[must_use]
     pub fn hiding(mut self, key: &str) -> Self {
         let key = Some(key.trim()).filter(|key| !key.is_empty());
         self.keys.extend(key.map(str::to_owned));
-        // One may be a part of another.
+        // A key may be part of another, so longer ones come first.
         self.keys.sort_by_key(|key| std::cmp::Reverse(key.len()));
         self
     }
 
-    /// Tells of every call that fails.
+    /// Calls `on_failure` for every call that fails.
     #[must_use]
-    pub fn telling(mut self, on_failure: impl Fn(&BackendError) + Send + Sync + 'static) -> Self {
+    pub fn on_failure(
+        mut self,
+        on_failure: impl Fn(&BackendError) + Send + Sync + 'static,
+    ) -> Self {
         self.on_failure = Some(Arc::new(on_failure));
         self
     }
 
-    /// What errors name it.
+    /// The name in errors.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it was shown a key that it may say back.
+    /// Whether there is a key to redact.
     pub fn has_key(&self) -> bool {
         !self.keys.is_empty()
     }
 
-    /// A text of the server without the keys.
+    /// A text of the server with redacted keys.
     pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.keys.iter().fold(Cow::Borrowed(text), |text, key| {
             if text.contains(key) {
@@ -77,7 +80,7 @@ impl Peer {
         })
     }
 
-    /// The same for all texts of a value.
+    /// Redacts the keys in all texts of a value.
     pub fn hide_in(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -91,14 +94,14 @@ impl Peer {
         }
     }
 
-    /// An error of a call, on its way to whoever made the call. Each passes here once.
+    /// Redacts and reports an error. Every error of a call passes here once.
     pub(crate) fn failed(&self, mut error: BackendError) -> BackendError {
-        if let BackendError::Status { message: said, .. }
-        | BackendError::Malformed { reason: said, .. }
-        | BackendError::Broken { reason: said, .. } = &mut error
-            && let Cow::Owned(hidden) = self.hide(said)
+        if let BackendError::Status { message: text, .. }
+        | BackendError::Malformed { reason: text, .. }
+        | BackendError::Broken { reason: text, .. } = &mut error
+            && let Cow::Owned(hidden) = self.hide(text)
         {
-            *said = hidden;
+            *text = hidden;
         }
         let is_fault = !matches!(error, BackendError::Deadline { .. });
         if let Some(on_failure) = self.on_failure.as_ref().filter(|_| is_fault) {
@@ -107,7 +110,7 @@ impl Peer {
         error
     }
 
-    /// A wait that was in vain, until a timeout or until the deadline if that came before it.
+    /// The error of an expired timeout, or of the deadline if that came first.
     pub(super) fn timed_out(
         &self,
         phase: Phase,

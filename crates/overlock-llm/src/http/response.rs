@@ -1,4 +1,4 @@
-//! Reads a response, with a limit on every wait.
+//! Reads a response, with timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,47 +25,46 @@ pub struct Response {
     pub headers: HeaderMap,
     body: Incoming,
     peer: Arc<Peer>,
-    /// What was read to see what comes, and is still to be given out.
+    /// Bytes that were read to determine the shape, to be returned next.
     peeked: Option<Bytes>,
-    /// How long the next word may be waited for, and how much of that is left: bytes that say
-    /// nothing do not give it anew.
+    /// The timeout for the next output, and the rest of it: bytes without output do not reset it.
     patience: Duration,
     left: Duration,
     phase: Phase,
     silence: Duration,
-    /// Whether the model has ended its answer.
+    /// Whether the answer has ended.
     pub(super) is_ended: bool,
-    /// When it has to be done, whatever comes.
+    /// When the response must end.
     deadline: Option<Instant>,
 }
 
-/// A response with which a server refused a call.
+/// An error response.
 #[derive(Clone, Debug)]
-pub struct Refused {
+pub struct ErrorResponse {
     /// Its status.
     pub status: StatusCode,
     /// Its headers.
     pub headers: HeaderMap,
-    /// Its body, as far as it is read. A key may be in it.
+    /// The start of its body. It may contain a key.
     pub body: Bytes,
 }
 
-/// What an answer turns out to be, whatever it calls itself.
+/// The format of an answer, judged by its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Server-sent events.
     Stream,
     /// One JSON document.
-    Whole,
+    Json,
 }
 
-/// Of an answer that does not come as a stream no more than this is read.
+/// The maximum length of an answer without streaming.
 pub(super) const LONGEST_ANSWER: usize = 256 << 20;
 
-/// Of what a server says about itself no more than this is read.
+/// The maximum length of a server's information about itself.
 const LONGEST_INFORMATION: usize = 8 << 20;
 
-/// Of an error's body no more than this is read.
+/// The maximum length that is read of an error's body.
 const LONGEST_ERROR: usize = 1 << 20;
 
 impl Response {
@@ -92,23 +91,23 @@ impl Response {
         }
     }
 
-    /// How it is packed, if it is. Nobody asks for that here, and nobody unpacks it.
-    pub fn packing(&self) -> Option<&str> {
-        packing(&self.headers)
+    /// Its content encoding, if any. The client asks for none and decodes none.
+    pub fn content_encoding(&self) -> Option<&str> {
+        content_encoding(&self.headers)
     }
 
-    /// Whether it calls itself a stream of events.
+    /// Whether its content type is an event stream.
     pub fn is_event_stream(&self) -> bool {
         let kind = self.headers.get(header::CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok());
         kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
     }
 
-    /// What comes, by its first byte that is not blank: what it calls itself is not always true.
+    /// The format, judged by the first byte that is not white space: content types are unreliable.
     pub(super) async fn shape(&mut self) -> Result<Shape, BackendError> {
         let first = loop {
             let Some(bytes) = self.next_bytes().await? else {
-                return Err(self.malformed("there is nothing in it"));
+                return Err(self.malformed("the body is empty"));
             };
             let bytes = match bytes.strip_prefix("\u{feff}".as_bytes()) {
                 Some(rest) => bytes.slice_ref(rest),
@@ -120,28 +119,28 @@ impl Response {
             }
         };
         match first {
-            b'{' => Ok(Shape::Whole),
+            b'{' => Ok(Shape::Json),
             // `data`, `event`, `id`, `retry`, and a comment.
             b'd' | b'e' | b'i' | b'r' | b':' => Ok(Shape::Stream),
-            _ => Err(self.malformed("it is neither JSON nor a stream of events")),
+            _ => Err(self.malformed("neither JSON nor an event stream")),
         }
     }
 
-    /// Takes note that a word of the model has come, after which the next one is waited for.
-    pub fn has_spoken(&mut self) {
+    /// Records output of the model, which restarts the timeout between outputs.
+    pub fn mark_active(&mut self) {
         (self.patience, self.left) = (self.silence, self.silence);
         self.phase = Phase::NextByte;
     }
 
-    /// Takes note that the model has ended its answer: what breaks off after that is not missed.
-    pub fn has_ended(&mut self) {
+    /// Records the end of the answer: an interrupted connection loses nothing after that.
+    pub fn mark_ended(&mut self) {
         self.is_ended = true;
     }
 
-    /// The next bytes; nothing at the end.
+    /// The next bytes; `None` at the end.
     pub async fn next_bytes(&mut self) -> Result<Option<Bytes>, BackendError> {
         match self.next_data().await {
-            Err(error) if self.is_ended && error.is_passing() => Ok(None),
+            Err(error) if self.is_ended && error.is_transient() => Ok(None),
             next => next.map_err(|error| self.failed(error)),
         }
     }
@@ -151,7 +150,7 @@ impl Response {
             return Ok(Some(bytes));
         }
         loop {
-            // Only waiting counts: who reads may take its time.
+            // Only waiting for the server counts, not the time between reads.
             let begun = Instant::now();
             let until = begun + self.left;
             let frame = timeout_at(earliest(until, self.deadline), self.body.frame()).await;
@@ -168,7 +167,7 @@ impl Response {
                         reason: causes(&error),
                     });
                 }
-                // Trailers are no part of the answer.
+                // Ignore trailers.
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         return Ok(Some(data));
@@ -178,25 +177,25 @@ impl Response {
         }
     }
 
-    /// The JSON that a short whole answer is.
+    /// A short response as JSON.
     pub(super) async fn read_json(&mut self) -> Result<Value, BackendError> {
         let body = self.read_whole(LONGEST_INFORMATION).await?;
         serde_json::from_slice(&body).map_err(|error| self.malformed(&error.to_string()))
     }
 
-    /// All of it, if it is no longer than `most_bytes`.
+    /// The whole body; an error if it is longer than `most_bytes`.
     pub async fn read_whole(&mut self, most_bytes: usize) -> Result<Bytes, BackendError> {
         let (mut first, mut all) = (Bytes::new(), Vec::new());
         while let Some(piece) = self.next_bytes().await? {
             if !piece.trim_ascii().is_empty() {
-                self.has_spoken();
+                self.mark_active();
             }
             if piece.len() > most_bytes - first.len().max(all.len()) {
                 return Err(self.failed(BackendError::TooLong { most_bytes }));
             }
             if first.is_empty() {
                 first = piece;
-                // Most answers are short and come in one piece, which is not copied.
+                // Most answers are short and come in one piece, which avoids a copy.
                 if self.body.is_end_stream() {
                     break;
                 }
@@ -210,10 +209,9 @@ impl Response {
         Ok(if all.is_empty() { first } else { all.into() })
     }
 
-    /// Why the server refused the call, with as much of the body as comes in the time for one
-    /// silence.
-    pub(super) async fn refused(mut self) -> CallFailure {
-        self.has_spoken();
+    /// The failure of an error response, with as much of the body as arrives before a timeout.
+    pub(super) async fn into_failure(mut self) -> CallFailure {
+        self.mark_active();
         let mut body = Vec::new();
         while let Ok(Some(piece)) = self.next_data().await {
             body.extend_from_slice(&piece);
@@ -221,8 +219,8 @@ impl Response {
                 break;
             }
         }
-        let error = self.failed(self.refusal(&body));
-        let refused = Some(Box::new(Refused {
+        let error = self.failed(self.status_error(&body));
+        let refused = Some(Box::new(ErrorResponse {
             status: self.status,
             headers: self.headers,
             body: body.into(),
@@ -230,9 +228,9 @@ impl Response {
         CallFailure { error, refused }
     }
 
-    fn refusal(&self, body: &[u8]) -> BackendError {
-        let mut message = match self.packing() {
-            Some(packing) => format!("something that is packed as `{packing}`"),
+    fn status_error(&self, body: &[u8]) -> BackendError {
+        let mut message = match self.content_encoding() {
+            Some(encoding) => format!("a body with the content encoding `{encoding}`"),
             None => error_message(body).unwrap_or_else(|| {
                 self.status
                     .canonical_reason()
@@ -243,7 +241,7 @@ impl Response {
         let location = self.headers.get(header::LOCATION);
         if let Some(location) = location.and_then(|value| value.to_str().ok()) {
             let shown: String = without_secrets(location).chars().take(200).collect();
-            message = format!("{message} (it refers to `{shown}`)");
+            message = format!("{message} (redirect to `{shown}`)");
         }
         let status = self.status.as_u16();
         let value = serde_json::from_slice(body).ok();
@@ -263,17 +261,17 @@ impl Response {
             let mut response = response?;
             match response.next_bytes().await {
                 Ok(piece) => {
-                    response.has_spoken();
+                    response.mark_active();
                     Some((Ok(Frame::data(piece?)), Some(response)))
                 }
-                // What was sent already cannot be unsaid: the client sees that it breaks off.
+                // The status was already sent, so the client gets an interrupted body.
                 Err(error) => Some((Err(error.into()), None)),
             }
         });
         BodyExt::boxed_unsync(StreamBody::new(pieces))
     }
 
-    /// What is wrong with an answer that cannot be read, and what it says of itself.
+    /// An error for an invalid response, with its content type and encoding.
     pub fn malformed(&self, reason: &str) -> BackendError {
         let mut reason = reason.to_owned();
         for name in [header::CONTENT_TYPE, header::CONTENT_ENCODING] {
@@ -290,18 +288,18 @@ impl Response {
         self.failed(BackendError::Malformed { host, reason })
     }
 
-    /// What the server says went wrong in what looks like an answer.
+    /// The error in the JSON of an answer, if there is one.
     pub fn error_in(&self, answer: &Value) -> Option<BackendError> {
         let error = error_in(answer, self.host())?;
         Some(self.failed(error))
     }
 
-    /// Tells of a response with the status of an error that is not read here.
+    /// Reports an error status without reading the body.
     pub fn note_status(&self) {
-        self.failed(self.refusal(b""));
+        self.failed(self.status_error(b""));
     }
 
-    /// The stream ended although the model did not say that its answer had.
+    /// The error of a stream that ended without a finish reason.
     pub fn ended_early(&self) -> BackendError {
         self.failed(BackendError::Broken {
             host: self.host().to_owned(),
@@ -309,7 +307,7 @@ impl Response {
         })
     }
 
-    /// An error of this response, in what a reader found in it.
+    /// Redacts and reports an error of this response.
     pub fn failed(&self, error: BackendError) -> BackendError {
         self.peer.failed(error)
     }
@@ -319,14 +317,14 @@ impl Response {
     }
 }
 
-fn packing(headers: &HeaderMap) -> Option<&str> {
-    let packing = headers.get(header::CONTENT_ENCODING)?;
-    let packing = packing.to_str().unwrap_or("something unknown").trim();
-    (!packing.is_empty() && packing != "identity").then_some(packing)
+fn content_encoding(headers: &HeaderMap) -> Option<&str> {
+    let encoding = headers.get(header::CONTENT_ENCODING)?;
+    let encoding = encoding.to_str().unwrap_or("unknown").trim();
+    (!encoding.is_empty() && encoding != "identity").then_some(encoding)
 }
 
-/// How long a server asks to wait: so many seconds, or until a date. A date is compared with the
-/// one that the server gives its answer, so that nobody's clock has to be right.
+/// The wait that a server asks for, in seconds or until a date. A date is compared with the `Date`
+/// of the response, so that no clock has to be right.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let asked = text(header::RETRY_AFTER)?.trim();
@@ -338,7 +336,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(until.duration_since(now).unwrap_or_default())
 }
 
-/// What a server says went wrong in what looks like an answer.
+/// The error in the JSON of an answer, if there is one.
 pub(super) fn error_in(answer: &Value, host: &str) -> Option<BackendError> {
     let error = answer.get("error").filter(|error| !error.is_null())?;
     Some(BackendError::Status {
@@ -350,7 +348,7 @@ pub(super) fn error_in(answer: &Value, host: &str) -> Option<BackendError> {
     })
 }
 
-/// What an error in one of the usual shapes says, or the beginning of any other text.
+/// The message of an error in one of the usual formats, or the start of any other text.
 pub(crate) fn error_message(body: &[u8]) -> Option<String> {
     const SHOWN: usize = 500;
     let value: Option<Value> = serde_json::from_slice(body).ok();
@@ -396,7 +394,7 @@ mod tests {
         check_wait("Mon, 16 Nov 2026 05:00:00 GMT", date, Some(0.0));
     }
 
-    /// What is read of a whole answer of ten bytes.
+    /// Reads an answer of ten bytes.
     async fn read_ten_bytes(most: usize) -> Result<Bytes, BackendError> {
         use std::io::{Read, Write};
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a server");
@@ -405,7 +403,7 @@ mod tests {
             let (mut stream, _) = listener.accept()?;
             stream.read_exact(&mut [0])?;
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n[1, 2, 34]")?;
-            // It stays open until the client has read what it wants.
+            // Keep the connection open until the client has read the answer.
             Ok::<_, std::io::Error>(stream)
         });
         let endpoint = Endpoint::new(&format!("http://{address}"), "/", &[], None)?;
@@ -417,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_too_long_is_called_so() {
+    fn rejects_an_answer_over_the_limit() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -428,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_asks_for_nothing() {
+    fn ignores_an_invalid_retry_after() {
         check_wait("soon", Some("Mon, 16 Nov 2026 05:59:50 GMT"), None);
         check_wait("-5", None, None);
         check_wait("NaN", None, None);

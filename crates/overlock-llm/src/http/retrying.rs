@@ -1,4 +1,4 @@
-//! Makes calls again that failed for a reason that may pass.
+//! Retries calls after transient failures.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::backend::{Backend, BackendError, Call, Event, Events, Retry, RetryPolicy};
 
-/// Makes a call, and again for as long as that may help and ends before the deadline. Returns the
-/// answer or the last failure.
+/// Makes a call and retries it while the policy and the deadline allow. Returns the answer or the
+/// last failure.
 pub async fn retried<T, E: Borrow<BackendError>, F: Future<Output = Result<T, E>>>(
     policy: &RetryPolicy,
     deadline: Option<Instant>,
@@ -38,21 +38,21 @@ pub async fn retried<T, E: Borrow<BackendError>, F: Future<Output = Result<T, E>
     }
 }
 
-/// An answer with so many bytes was worth its call.
-const MUCH: usize = 500;
+/// An interrupted answer with at least this many bytes does not count as a sign of overload.
+const LONG_ANSWER: usize = 500;
 
-/// A backend that is asked again when it fails.
+/// A backend with retries.
 pub struct Retrying<B> {
     backend: B,
     policy: RetryPolicy,
-    /// How many answers in a row have broken off after they had begun.
+    /// How many answers in a row were interrupted.
     broken: Arc<AtomicU32>,
     /// Draws a number between 0 and 1.
     chance: fn() -> f64,
 }
 
 impl<B: Backend> Retrying<B> {
-    /// Asks this backend, by this policy.
+    /// Retries the calls of a backend by a policy.
     pub fn new(backend: B, policy: RetryPolicy) -> Self {
         Self {
             backend,
@@ -62,37 +62,40 @@ impl<B: Backend> Retrying<B> {
         }
     }
 
-    /// Goes on with a call until something happens that is worth telling.
-    async fn next_event<'a>(&'a self, mut turn: Turn<'a>) -> Option<(Told, Turn<'a>)> {
+    /// Advances a call to its next event.
+    async fn next_event<'a>(
+        &'a self,
+        mut state: CallState<'a>,
+    ) -> Option<(Result<Event, BackendError>, CallState<'a>)> {
         loop {
-            turn = match turn {
-                Turn::Resting { call, wait, retry } => {
+            state = match state {
+                CallState::Waiting { call, wait, retry } => {
                     sleep(wait).await;
-                    Turn::Asking { call, retry }
+                    CallState::Calling { call, retry }
                 }
-                Turn::Asking { call, retry } => match self.first_event(call.clone()).await {
-                    Ok(events) => Turn::Answering(events),
+                CallState::Calling { call, retry } => match self.first_event(call.clone()).await {
+                    Ok(events) => CallState::Streaming(events),
                     Err(error) => {
                         let chance = self.chance;
                         let Some(wait) = self.policy.wait_after(&error, retry, chance()) else {
-                            return Some((Err(error), Turn::Over));
+                            return Some((Err(error), CallState::Done));
                         };
-                        let told = Event::Retry(Retry { error, wait });
+                        let event = Event::Retry(Retry { error, wait });
                         let retry = retry + 1;
-                        return Some((Ok(told), Turn::Resting { call, wait, retry }));
+                        return Some((Ok(event), CallState::Waiting { call, wait, retry }));
                     }
                 },
-                Turn::Answering(mut events) => {
+                CallState::Streaming(mut events) => {
                     let event = events.next().await?;
-                    return Some((event, Turn::Answering(events)));
+                    return Some((event, CallState::Streaming(events)));
                 }
-                Turn::Over => return None,
+                CallState::Done => return None,
             }
         }
     }
 
-    /// The wait before a call that is no retry: what broke off was kept, but the server may need
-    /// as much rest.
+    /// The wait before a new call: after interrupted answers, the server may need as much rest as
+    /// after failed calls.
     fn rest(&self) -> Duration {
         let broken = self.broken.load(Ordering::Relaxed);
         let wait = broken.checked_sub(1).and_then(|times| {
@@ -102,7 +105,7 @@ impl<B: Backend> Retrying<B> {
         wait.unwrap_or_default()
     }
 
-    /// Makes the call and waits for the first event, which is given back to the stream.
+    /// Makes the call and waits for the first event, which stays in the stream.
     async fn first_event(&self, call: Call) -> Result<Events<'_>, BackendError> {
         let mut events = self.backend.call(call).await?;
         match events.next().await {
@@ -115,18 +118,18 @@ impl<B: Backend> Retrying<B> {
         }
     }
 
-    /// The same events; whether they break off is counted. An answer that had much to say before
-    /// counts from the beginning: it is not the server's strength that fails.
+    /// Counts interrupted answers. A long answer restarts the count: an overloaded server would not
+    /// have sent it.
     fn counting_breaks<'a>(&self, events: Events<'a>) -> Events<'a> {
         let broken = Arc::clone(&self.broken);
-        let mut said = 0;
+        let mut len = 0;
         let counted = events.inspect(move |event| match event {
-            Err(_) if said >= MUCH => broken.store(1, Ordering::Relaxed),
+            Err(_) if len >= LONG_ANSWER => broken.store(1, Ordering::Relaxed),
             Err(_) => {
                 broken.fetch_add(1, Ordering::Relaxed);
             }
             Ok(Event::Finish(_)) => broken.store(0, Ordering::Relaxed),
-            Ok(Event::Text(text)) => said += text.len(),
+            Ok(Event::Text(text)) => len += text.len(),
             Ok(_) => {}
         });
         counted.boxed()
@@ -138,10 +141,10 @@ impl<B: Backend> Backend for Retrying<B> {
         let wait = self.rest();
         let retry = 0;
         let begun = match wait {
-            Duration::ZERO => Turn::Asking { call, retry },
-            wait => Turn::Resting { call, wait, retry },
+            Duration::ZERO => CallState::Calling { call, retry },
+            wait => CallState::Waiting { call, wait, retry },
         };
-        let events = stream::unfold(begun, |turn| self.next_event(turn));
+        let events = stream::unfold(begun, |state| self.next_event(state));
         future::ready(Ok(events.boxed())).boxed()
     }
 
@@ -150,26 +153,22 @@ impl<B: Backend> Backend for Retrying<B> {
     }
 }
 
-/// Where a call is.
-enum Turn<'a> {
-    /// It is to be made, after so many that failed.
-    Asking {
+/// The state of a call. `retry` counts the failed attempts.
+enum CallState<'a> {
+    Calling {
         call: Call,
         retry: u32,
     },
-    /// It is to be made after a wait.
-    Resting {
+    Waiting {
         call: Call,
         wait: Duration,
         retry: u32,
     },
-    Answering(Events<'a>),
-    Over,
+    Streaming(Events<'a>),
+    Done,
 }
 
-type Told = Result<Event, BackendError>;
-
-/// A number between 0 and 1, from the randomness that every hash map begins with.
+/// A number between 0 and 1, from the random seed of the standard library's hash maps.
 fn random_share() -> f64 {
     use std::hash::{BuildHasher, RandomState};
     let drawn = RandomState::new().hash_one(0);
@@ -180,7 +179,7 @@ fn random_share() -> f64 {
 mod tests {
     use super::*;
 
-    /// Answers with a word, and then breaks off or ends as the script says, the last one first.
+    /// Answers with some text and is then interrupted or ends, as the script says from its end.
     struct Breaking(std::sync::Mutex<Vec<bool>>);
 
     impl Backend for Breaking {
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_broke_off_is_followed_by_a_wait() {
+    fn waits_after_an_interrupted_answer() {
         static DRAWN: AtomicU32 = AtomicU32::new(0);
         let script = [false, false, true, true, false].into();
         let policy = RetryPolicy {
@@ -224,14 +223,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_that_break_off_late_are_followed_by_the_same_wait() {
+    async fn long_interrupted_answers_do_not_increase_the_wait() {
         let backend = Retrying::new(
             Breaking(std::sync::Mutex::default()),
             RetryPolicy::default(),
         );
         let broken = || stream::iter([Err(BackendError::TooLong { most_bytes: 1 })]);
         let text = |length| stream::iter([Ok(Event::Text("x".repeat(length)))]);
-        for (length, counted) in [(1, 1), (1, 2), (MUCH, 1), (MUCH, 1), (1, 2)] {
+        for (length, counted) in [(1, 1), (1, 2), (LONG_ANSWER, 1), (LONG_ANSWER, 1), (1, 2)] {
             let events = backend.counting_breaks(text(length).chain(broken()).boxed());
             events.collect::<Vec<_>>().await;
             assert_eq!(backend.broken.load(Ordering::Relaxed), counted);

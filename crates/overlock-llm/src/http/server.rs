@@ -1,4 +1,4 @@
-//! What is known of a server and of what it can do.
+//! What is known about a server.
 
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ pub enum Product {
     DeepSeek,
     /// `OpenRouter`.
     OpenRouter,
-    /// A server that does not say what it is.
+    /// Not recognised.
     #[default]
     Unknown,
 }
@@ -53,7 +53,7 @@ impl Product {
         }
     }
 
-    /// The provider at a host that everybody knows.
+    /// The provider at a well-known host.
     pub(super) fn at_host(host: &str) -> Option<Self> {
         const HOSTS: [(&str, Product); 6] = [
             ("api.openai.com", Product::OpenAi),
@@ -72,7 +72,7 @@ impl Product {
             .find_map(|(known, product)| is_at(known).then_some(product))
     }
 
-    /// The server whose list of models names its owner so.
+    /// The product whose model list has this owner.
     pub(super) fn owning(owner: &str) -> Option<Self> {
         Some(match owner {
             "llamacpp" => Self::LlamaCpp,
@@ -84,13 +84,12 @@ impl Product {
         })
     }
 
-    /// How the answer of its models can be begun for them, as its documentation says; nothing if it
-    /// does not say.
+    /// The prefill support of its models according to its documentation; `None` if it does not say.
     pub fn prefill(self) -> Option<Prefill> {
         let (style, keeps_format) = match self {
-            // The grammar goes on where the beginning stops.
+            // The grammar continues from the prefill.
             Self::LlamaCpp => (PrefillStyle::LastMessage, true),
-            // The grammar applies to what is generated, and would begin again.
+            // The grammar applies to the generated text only, so it would start again.
             Self::Vllm | Self::Sglang => (PrefillStyle::ContinueFinalMessage, false),
             Self::Ollama => (PrefillStyle::LastMessage, false),
             Self::Mistral => (PrefillStyle::PrefixMessage, false),
@@ -106,74 +105,74 @@ impl Product {
     }
 }
 
-/// A list that is longer is no list of what one server runs.
+/// The maximum of models that are read from a list.
 pub(super) const MOST_MODELS: usize = 256;
 
-/// What is learnt about a model is remembered if its name is no longer than this.
+/// Learnt windows of models with longer names are dropped.
 const LONGEST_NAME: usize = 256;
 
-/// The subject of what is found about how an answer is begun.
+/// The subject of findings about prefill support.
 const PREFILL: &str = "prefill";
 
-/// The subject of what is found about the tokens that a model takes.
+/// The subject of findings about context windows.
 pub(super) const WINDOW: &str = "context size";
 
-/// Where learnt windows come from.
+/// The source of learnt windows.
 const REFUSED: &str = "a refused request";
 
-/// How the value of a finding about a model ends.
-fn of_model(model: &str) -> String {
+/// The end of a finding about a model.
+fn for_model(model: &str) -> String {
     format!(" for `{model}`")
 }
 
-/// A model that a server has.
+/// A model of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ServedModel {
-    /// The name by which it is asked.
+    /// Its name in requests.
     pub id: String,
-    /// The tokens it takes as it is running now, answer included.
+    /// Its current context window in tokens.
     pub window: Option<u64>,
-    /// What says so.
+    /// The source of the window.
     pub window_source: &'static str,
 }
 
-/// The window that a server named when it refused a request for its size.
+/// A window from the error of a request that was too large.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LearntWindow {
-    /// The model by the name that the client asked for.
+    /// The model name in the client's request.
     pub model: String,
-    /// The tokens it takes, answer included.
+    /// The window in tokens.
     pub window: u64,
 }
 
-/// What is known of a server.
+/// What is known about a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServerInfo {
-    /// What it is.
+    /// The product.
     pub product: Product,
-    /// Which version of it, if it says so.
+    /// Its version, if known.
     pub version: Option<String>,
-    /// How the answer of its models can be begun for them.
+    /// The prefill support of its models.
     pub prefill: Prefill,
     /// Its models, if it lists them. A server with one model answers under any name.
     pub models: Vec<ServedModel>,
-    /// All of this in words, with where it comes from.
+    /// The findings, with their sources.
     pub findings: Vec<Finding>,
-    /// Whether nothing tells if an answer can be begun, so that a probe would.
+    /// Whether prefill support is still unknown.
     #[serde(skip)]
     pub is_prefill_open: bool,
-    /// What refused requests have taught about models.
+    /// Windows learnt from rejected requests.
     #[serde(skip)]
     pub learnt: Vec<LearntWindow>,
 }
 
 impl ServerInfo {
-    /// The tokens that a model takes here.
+    /// The context window of a model.
     pub fn window(&self, model: &str) -> Option<u64> {
         self.served(model)?.window
     }
 
-    /// The model that answers to a name: the only model, whatever it is called.
+    /// The model that answers to a name: llama.cpp with one model accepts any name.
     pub fn served(&self, name: &str) -> Option<&ServedModel> {
         let named = self.models.iter().find(|served| served.id == name);
         let only = match &self.models[..] {
@@ -183,8 +182,8 @@ impl ServerInfo {
         named.or(only)
     }
 
-    /// What the server at a base address is known by, in this version: its address without
-    /// credentials and query, its product, and its version.
+    /// Identifies the server at a base URL in this version: the URL without credentials and query,
+    /// the product and the version.
     ///
     /// ```
     /// use overlock_llm::ServerInfo;
@@ -208,14 +207,14 @@ impl ServerInfo {
         identity.trim_end().to_owned()
     }
 
-    /// The window of a model that a refused request has taught.
+    /// The window of a model that was learnt from a rejected request.
     pub fn learnt_window(&self, model: &str) -> Option<u64> {
         let mut learnt = self.learnt.iter();
         Some(learnt.find(|learnt| learnt.model == model)?.window)
     }
 
-    /// Remembers the window of a model, for as long as the server is the same. Names come from
-    /// clients, so that only so many are remembered.
+    /// Remembers the window of a model while the server stays the same. Names come from clients, so
+    /// their number is limited.
     pub fn learn(&mut self, learnt: LearntWindow) {
         if learnt.model.len() > LONGEST_NAME {
             return;
@@ -225,7 +224,7 @@ impl ServerInfo {
             let oldest = self.learnt[0].model.clone();
             self.forget(&oldest);
         }
-        let window = format!("{} tokens{}", learnt.window, of_model(&learnt.model));
+        let window = format!("{} tokens{}", learnt.window, for_model(&learnt.model));
         self.found(WINDOW, window, REFUSED);
         self.learnt.push(learnt);
     }
@@ -233,12 +232,12 @@ impl ServerInfo {
     /// Forgets the window of a model.
     fn forget(&mut self, model: &str) {
         self.learnt.retain(|learnt| learnt.model != model);
-        let of_model = of_model(model);
+        let for_model = for_model(model);
         self.findings
-            .retain(|finding| !(finding.subject == WINDOW && finding.value.ends_with(&of_model)));
+            .retain(|finding| !(finding.subject == WINDOW && finding.value.ends_with(&for_model)));
     }
 
-    /// Takes over what was learnt before, if this is still the same server.
+    /// Copies the learnt windows if this is still the same server.
     pub fn learn_from(&mut self, before: &Self) {
         if self.is_same_server(before) {
             for learnt in &before.learnt {
@@ -247,7 +246,7 @@ impl ServerInfo {
         }
     }
 
-    /// Takes this for how an answer is begun, whatever was found before.
+    /// Replaces the prefill support and its finding.
     pub(super) fn set_prefill(&mut self, prefill: Prefill, source: &str) {
         self.prefill = prefill;
         self.is_prefill_open = false;
@@ -255,7 +254,7 @@ impl ServerInfo {
         self.found(PREFILL, prefill.to_string(), source);
     }
 
-    /// What was found about how an answer is begun.
+    /// The finding about prefill support.
     pub fn prefill_finding(&self) -> Option<&Finding> {
         self.findings.iter().find(|it| it.subject == PREFILL)
     }
@@ -275,20 +274,20 @@ impl ServerInfo {
     }
 }
 
-/// How far a server is asked what it is.
+/// Which requests discovery may make.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Discovery {
-    /// Not at all.
+    /// None.
     #[default]
     Off,
-    /// Only by requests that generate no token.
+    /// Requests that generate no tokens.
     Ask,
-    /// A server on this machine that does not say what it can do also by a request of 8 tokens.
+    /// Also one request of 8 tokens to a local server whose prefill support is unknown.
     Probe,
 }
 
 impl Discovery {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Off, Self::Ask, Self::Probe];
 
     /// The name in settings.
@@ -306,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_windows_are_remembered() {
+    fn remembers_the_latest_windows() {
         let mut info = ServerInfo::default();
         for number in 0..MOST_MODELS as u64 + 2 {
             info.learn(LearntWindow {

@@ -1,23 +1,23 @@
-//! What does the model say can be counted?
+//! Reads the KPIs that a model proposes to count.
 //!
-//! It is asked once, after the first cut. What it answers is read with all tolerance, and believed
-//! only where it can be checked.
+//! The model is asked once, after the first cut. The answer is repaired and read leniently; the
+//! values are then counted in the document, not taken from the answer.
 
 use overlock_json::{RepairOptions, Several, repair};
 use serde_json::Value;
 
 use super::measured::MeasuredKpi;
 
-/// Of what a model proposes no more than this is counted.
+/// The maximum of proposed KPIs that are counted.
 pub(crate) const MOST_KPIS: usize = 8;
 
-/// Nothing is written more often than this.
+/// The largest plausible target.
 const LARGEST_TARGET: u64 = 1_000_000_000;
 
-/// A name or a description is no longer than this.
+/// The maximum length of a path; names and descriptions are cut to it.
 const MOST_CHARACTERS: usize = 200;
 
-/// What an answer proposes to count, or why nothing of it can be.
+/// The KPIs that an answer proposes, or why none is usable.
 pub(crate) fn proposed_kpis(answer: &[u8]) -> Result<Vec<MeasuredKpi>, String> {
     let options = RepairOptions {
         several: Several::First,
@@ -27,7 +27,7 @@ pub(crate) fn proposed_kpis(answer: &[u8]) -> Result<Vec<MeasuredKpi>, String> {
     let mut reason = None;
     let mut kpis: Vec<MeasuredKpi> = Vec::new();
     for item in listed(&value) {
-        match read(item, kpis.len() + 1) {
+        match read_kpi(item, kpis.len() + 1) {
             Ok(kpi)
                 if kpis
                     .iter()
@@ -43,12 +43,12 @@ pub(crate) fn proposed_kpis(answer: &[u8]) -> Result<Vec<MeasuredKpi>, String> {
         }
     }
     if kpis.is_empty() {
-        return Err(reason.unwrap_or_else(|| "it names nothing to count".to_owned()));
+        return Err(reason.unwrap_or_else(|| "it proposes nothing to count".to_owned()));
     }
     Ok(kpis)
 }
 
-/// The items of a list, wherever the answer has it.
+/// The list of KPIs, wherever it is in the answer.
 fn listed(value: &Value) -> &[Value] {
     match value {
         Value::Array(items) => items,
@@ -61,16 +61,16 @@ fn listed(value: &Value) -> &[Value] {
     }
 }
 
-fn read(item: &Value, number: usize) -> Result<MeasuredKpi, String> {
+fn read_kpi(item: &Value, number: usize) -> Result<MeasuredKpi, String> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
     let short = |text: &str| text.chars().take(MOST_CHARACTERS).collect::<String>();
     let path = text("json_path").trim();
     if path.is_empty() || path.chars().count() > MOST_CHARACTERS {
-        return Err("a KPI has no `json_path` of a sane length".to_owned());
+        return Err("a KPI has no `json_path` of a valid length".to_owned());
     }
     let target = item.get("target_value").and_then(whole_number);
     let target = target.filter(|target| (1..=LARGEST_TARGET).contains(target));
-    let target = target.ok_or_else(|| format!("`{path}` has no sane `target_value`"))?;
+    let target = target.ok_or_else(|| format!("`{path}` has no valid `target_value`"))?;
     let id = match short(text("id").trim()) {
         id if id.is_empty() => format!("kpi-{number}"),
         id => id,
@@ -79,7 +79,7 @@ fn read(item: &Value, number: usize) -> Result<MeasuredKpi, String> {
         .map_err(|error| error.to_string())
 }
 
-/// A whole number, whichever way it is written.
+/// A whole number, written as a number or a string.
 fn whole_number(value: &Value) -> Option<u64> {
     match value {
         Value::String(text) => text.trim().parse().ok(),
@@ -95,12 +95,12 @@ mod tests {
 
     #[track_caller]
     fn check(answer: &str, expected: &[(&str, &str, u64)]) {
-        let kpis = proposed_kpis(answer.as_bytes()).expect(answer);
-        let told: Vec<_> = kpis
+        let proposed = proposed_kpis(answer.as_bytes()).expect(answer);
+        let kpis: Vec<_> = proposed
             .iter()
             .map(|kpi| (kpi.id.as_str(), kpi.json_path(), kpi.target_value))
             .collect();
-        assert_eq!(told, expected, "{answer}");
+        assert_eq!(kpis, expected, "{answer}");
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_out_what_is_not_sane() {
+    fn skips_invalid_kpis() {
         check(
             r#"[{"json_path": "rows", "target_value": 3}, {"json_path": "$.a", "target_value": 0},
                 {"json_path": "$.b", "target_value": -1}, {"json_path": "$.c", "target_value": 1e12},
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn says_why_there_is_nothing() {
+    fn says_why_no_kpi_is_usable() {
         for (answer, expected) in [
             ("", "empty"),
             ("I cannot say.", "no object"),
@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_is_within_bounds(answer in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn the_number_of_kpis_is_bounded(answer in prop::collection::vec(any::<u8>(), 0..200)) {
             if let Ok(kpis) = proposed_kpis(&answer) {
                 prop_assert!((1..=MOST_KPIS).contains(&kpis.len()));
             }

@@ -1,13 +1,13 @@
-//! What share does the model say it has delivered?
+//! Reads the progress in percent that a model reports.
 
-/// The word that the line begins with on which a model was asked to tell its progress.
+/// The label of the progress line that the prompt asks for.
 const LABEL: &str = "progress";
 
-/// The percentage that an answer names in the lines before its JSON, if there is one: the last of
-/// `45%`, `45 percent` and a bare `45` that is no more than 100.
+/// The percentage in the lines of an answer before its JSON, if there is one: the last of `45%`,
+/// `45 percent` and a bare `45` up to 100.
 ///
-/// What stands in the document never counts, and what comes after a piece of one cannot be told
-/// from it.
+/// Text in the document is never taken for progress. Text that follows a part of the document is
+/// not searched, because it cannot be told from data.
 ///
 /// ```
 /// use overlock_llm::extract_kpi;
@@ -19,7 +19,7 @@ pub fn extract_kpi(answer: &str) -> Option<u8> {
     split_progress(answer, "").0
 }
 
-/// Whether the share rose by at least one; any first value is progress.
+/// Whether the percentage rose; any first value is progress.
 ///
 /// ```
 /// use overlock_llm::validate_kpi_progression;
@@ -32,8 +32,8 @@ pub fn validate_kpi_progression(last: Option<u8>, current: u8) -> bool {
     last.is_none_or(|last| current > last)
 }
 
-/// What an answer says of its progress before its JSON begins, or before what it was asked to
-/// repeat, and the answer without a line of its own about it.
+/// The progress that an answer reports before its JSON or the overlap begins, and the answer
+/// without its progress line.
 pub(crate) fn split_progress<'a>(answer: &'a str, overlap: &str) -> (Option<u8>, &'a str) {
     if let Some((line, rest)) = split_label(answer) {
         return (last_percentage(line), rest);
@@ -41,12 +41,12 @@ pub(crate) fn split_progress<'a>(answer: &'a str, overlap: &str) -> (Option<u8>,
     let repeated = answer.find(overlap).filter(|_| !overlap.is_empty());
     let begins = answer.find(['{', '[', '"']).into_iter().chain(repeated);
     let before = begins.min().map_or("", |at| &answer[..at]);
-    (last_percentage(whole_lines_of_talk(before)), answer)
+    (last_percentage(lines_of_prose(before)), answer)
 }
 
-/// The lines at the beginning of an answer, if they cannot be the middle of a document: no string
-/// goes on over a line, and between values there is a comma.
-fn whole_lines_of_talk(text: &str) -> &str {
+/// The complete lines at the start of an answer, if they cannot be part of a document: a JSON
+/// string contains no line break, and values are separated by commas.
+fn lines_of_prose(text: &str) -> &str {
     let lines = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
     let is_data = lines.trim().starts_with([',', ':'])
         || lines.trim().ends_with(',')
@@ -54,9 +54,9 @@ fn whole_lines_of_talk(text: &str) -> &str {
     if is_data { "" } else { lines }
 }
 
-/// The line of an answer that tells its progress, if it is the first, and what follows it.
+/// The progress line of an answer, if it is the first line, and the text after it.
 ///
-/// A string of a document cannot go on like this: a line break in it is written as an escape.
+/// A string of a document cannot continue like this, because line breaks in it are escaped.
 pub(crate) fn split_label(answer: &str) -> Option<(&str, &str)> {
     let text = answer.trim_start();
     let (line, rest) = text.split_once('\n')?;
@@ -68,7 +68,7 @@ pub(crate) fn split_label(answer: &str) -> Option<(&str, &str)> {
     is_label.then_some((line, rest))
 }
 
-/// The last whole number up to 100 that stands by itself in a text.
+/// The last whole number up to 100 in a text that is not part of a longer word.
 fn last_percentage(text: &str) -> Option<u8> {
     let is_part =
         |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b',' | b'_' | b'-');
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_percentage_is_none() {
+    fn rejects_other_numbers() {
         check("PROGRESS: 101\n{}", None);
         check("PROGRESS: -5\n{}", None);
         check("PROGRESS: 45.5\n{}", None);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_line_of_its_own_is_split_off() {
+    fn only_a_complete_first_line_is_split_off() {
         assert_eq!(
             split_label("PROGRESS: 45\nrest\n"),
             Some(("PROGRESS: 45", "rest\n"))
@@ -157,11 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_repeated_never_counts() {
-        let said = |answer, overlap| split_progress(answer, overlap).0;
-        assert_eq!(said("About 45 %:\n7, 8, 9, 10", "7, 8, 9"), Some(45));
-        assert_eq!(said("6, 7, 8, 9, 10", "7, 8, 9"), None);
-        assert_eq!(said("6,\n7,\n8,\n9", "8,\n9"), None);
-        assert_eq!(said("in 45 cases out of", "cases out of"), None);
+    fn numbers_in_the_overlap_never_count() {
+        let reported = |answer, overlap| split_progress(answer, overlap).0;
+        assert_eq!(reported("About 45 %:\n7, 8, 9, 10", "7, 8, 9"), Some(45));
+        assert_eq!(reported("6, 7, 8, 9, 10", "7, 8, 9"), None);
+        assert_eq!(reported("6,\n7,\n8,\n9", "8,\n9"), None);
+        assert_eq!(reported("in 45 cases out of", "cases out of"), None);
     }
 }

@@ -1,12 +1,12 @@
-//! How much of something does the document hold?
+//! Counts items in the document as a measure of progress.
 //!
-//! A path names an array, an object or a value; what is counted is what is whole in it. The count
-//! listens to the scan, so that it costs what is new.
+//! A path names an array, an object or a value, and the complete elements in it are counted. The
+//! count follows the scan, so its cost is linear in the new text.
 
 use overlock_json::{Container, Scalar, Visitor};
 use serde::{Deserialize, Serialize};
 
-/// Something to count in a document.
+/// A count of elements in a document, with a target.
 ///
 /// ```
 /// use overlock_llm::MeasuredKpi;
@@ -16,35 +16,35 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), overlock_llm::KpiPathError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "KpiFields", into = "KpiFields")]
 pub struct MeasuredKpi {
-    /// What it is called.
+    /// The name.
     pub id: String,
-    /// What it counts, in words.
+    /// A description for the user.
     pub description: String,
-    /// How many there are to be.
+    /// The target.
     pub target_value: u64,
-    /// How many there are.
+    /// The current count.
     pub current_value: u64,
     json_path: String,
     path: Path,
 }
 
-/// Why a path cannot be read.
+/// Why a path is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{path}` is not a path this can count by: it must begin with `$` and go on with `.name`, \
-     `['name']`, `[3]` or `[*]`, but at character {at} it does not"
+    "`{path}` is not a supported path: expected `$` followed by `.name`, `['name']`, `[3]` or \
+    	 `[*]`, but character {at} does not match"
 )]
 pub struct KpiPathError {
     /// The path.
     pub path: String,
-    /// The first character that cannot be read, counted from 1.
+    /// The first invalid character, from 1.
     pub at: usize,
 }
 
 impl MeasuredKpi {
-    /// Something to count by a path such as `$.sections[*].items`.
+    /// A count by a path such as `$.sections[*].items`.
     pub fn new(
         id: impl Into<String>,
         description: impl Into<String>,
@@ -62,15 +62,15 @@ impl MeasuredKpi {
         })
     }
 
-    /// The path it counts by, as it was given.
+    /// The path as it was given.
     pub fn json_path(&self) -> &str {
         &self.json_path
     }
 }
 
-/// How it is written in JSON.
+/// The JSON form of a KPI.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct KpiFields {
     id: String,
     #[serde(default)]
     description: String,
@@ -80,24 +80,24 @@ struct Written {
     current_value: u64,
 }
 
-impl TryFrom<Written> for MeasuredKpi {
+impl TryFrom<KpiFields> for MeasuredKpi {
     type Error = KpiPathError;
 
-    fn try_from(written: Written) -> Result<Self, KpiPathError> {
+    fn try_from(fields: KpiFields) -> Result<Self, KpiPathError> {
         let kpi = Self::new(
-            written.id,
-            written.description,
-            written.json_path,
-            written.target_value,
+            fields.id,
+            fields.description,
+            fields.json_path,
+            fields.target_value,
         )?;
         Ok(Self {
-            current_value: written.current_value,
+            current_value: fields.current_value,
             ..kpi
         })
     }
 }
 
-impl From<MeasuredKpi> for Written {
+impl From<MeasuredKpi> for KpiFields {
     fn from(kpi: MeasuredKpi) -> Self {
         Self {
             id: kpi.id,
@@ -109,13 +109,13 @@ impl From<MeasuredKpi> for Written {
     }
 }
 
-/// What a `json_path` says.
+/// A parsed `json_path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Path {
-    /// The way to what is counted. An array and all of its items are one count, so that a last
-    /// `[*]` is left out.
+    /// The steps from the root. A last `[*]` is left out, because an array and all of its items are
+    /// the same count.
     parts: Vec<Part>,
-    /// Whether there was one, so that a value without items is none.
+    /// Whether a last `[*]` was left out: a scalar then does not count.
     names_items: bool,
 }
 
@@ -175,19 +175,19 @@ pub(crate) struct Measure {
     kpi: MeasuredKpi,
     /// How many containers are open.
     depth: usize,
-    /// The outermost of them that lie on the path, with the place of the current element in each.
-    on_path: Vec<Place>,
+    /// The open containers on the path, outermost first, with the current element of each.
+    on_path: Vec<Element>,
 }
 
-/// The place of the current element in a container.
+/// The current element of a container.
 #[derive(Clone, Debug)]
-enum Place {
+enum Element {
     Member(Vec<u8>),
     Item(usize),
 }
 
 impl Measure {
-    /// Counts from nothing: what the number was elsewhere does not matter.
+    /// A count that starts at 0.
     pub(crate) fn new(kpi: &MeasuredKpi) -> Self {
         Self {
             kpi: MeasuredKpi {
@@ -203,53 +203,53 @@ impl Measure {
         &self.kpi
     }
 
-    /// Whether the count can still rise, as far as the part that was read tells.
+    /// Whether the count can still rise, judging by the part that was scanned.
     pub(crate) fn can_rise(&self) -> bool {
-        let Some((place, around)) = self.on_path.split_last() else {
+        let Some((element, around)) = self.on_path.split_last() else {
             return false;
         };
         let parts = &self.kpi.path.parts;
         if self.is_target() || parts[..around.len()].contains(&Part::All) {
             return true;
         }
-        match (&parts[around.len()], place) {
+        match (&parts[around.len()], element) {
             (Part::All, _) => true,
-            // A name comes once, so that it must not have come yet.
-            (Part::Name(_), Place::Member(_)) => self.kpi.current_value == 0,
-            (Part::Index(wanted), Place::Item(index)) => index <= wanted,
+            // Keys are unique, so the value must not have been counted yet.
+            (Part::Name(_), Element::Member(_)) => self.kpi.current_value == 0,
+            (Part::Index(wanted), Element::Item(index)) => index <= wanted,
             _ => false,
         }
     }
 
-    /// Whether the innermost open container lies on the path, or nothing is open yet.
+    /// Whether the innermost open container is on the path, or nothing is open yet.
     fn is_on_path(&self) -> bool {
         self.depth == self.on_path.len()
     }
 
-    /// Whether the next element lies on the path too.
-    fn leads_on(&self) -> bool {
-        let Some(place) = self.on_path.last() else {
+    /// Whether the next element is on the path too.
+    fn is_next_on_path(&self) -> bool {
+        let Some(element) = self.on_path.last() else {
             return true;
         };
-        match (self.kpi.path.parts.get(self.on_path.len() - 1), place) {
+        match (self.kpi.path.parts.get(self.on_path.len() - 1), element) {
             (Some(Part::All), _) => true,
-            (Some(Part::Name(name)), Place::Member(key)) => is_name(key, name),
-            (Some(Part::Index(wanted)), Place::Item(index)) => wanted == index,
+            (Some(Part::Name(name)), Element::Member(key)) => is_name(key, name),
+            (Some(Part::Index(wanted)), Element::Item(index)) => wanted == index,
             _ => false,
         }
     }
 
-    /// Whether the innermost container on the path is what is counted.
+    /// Whether the innermost container on the path is the one whose elements are counted.
     fn is_target(&self) -> bool {
         self.on_path.len() == self.kpi.path.parts.len() + 1
     }
 
-    /// An element of the innermost container on the path is whole.
+    /// An element of the innermost container on the path is complete.
     fn element_ended(&mut self) {
         if self.is_target() {
             self.kpi.current_value += 1;
         }
-        if let Some(Place::Item(index)) = self.on_path.last_mut() {
+        if let Some(Element::Item(index)) = self.on_path.last_mut() {
             *index += 1;
         }
     }
@@ -257,10 +257,10 @@ impl Measure {
 
 impl Visitor for Measure {
     fn open(&mut self, container: Container) {
-        if self.is_on_path() && !self.is_target() && self.leads_on() {
+        if self.is_on_path() && !self.is_target() && self.is_next_on_path() {
             self.on_path.push(match container {
-                Container::Object => Place::Member(Vec::new()),
-                Container::Array => Place::Item(0),
+                Container::Object => Element::Member(Vec::new()),
+                Container::Array => Element::Item(0),
             });
         }
         self.depth += 1;
@@ -276,7 +276,7 @@ impl Visitor for Measure {
 
     fn key(&mut self, raw: &[u8]) {
         if self.is_on_path()
-            && let Some(Place::Member(key)) = self.on_path.last_mut()
+            && let Some(Element::Member(key)) = self.on_path.last_mut()
         {
             raw.clone_into(key);
         }
@@ -287,14 +287,14 @@ impl Visitor for Measure {
             return;
         }
         let is_last = self.on_path.len() == self.kpi.path.parts.len();
-        if is_last && self.leads_on() && !self.kpi.path.names_items {
+        if is_last && self.is_next_on_path() && !self.kpi.path.names_items {
             self.kpi.current_value += 1;
         }
         self.element_ended();
     }
 }
 
-/// Whether a name as written, perhaps with escapes, is this one.
+/// Whether a raw key, perhaps with escapes, is this name.
 fn is_name(raw: &[u8], name: &str) -> bool {
     if !raw.contains(&b'\\') {
         return raw == name.as_bytes();
@@ -331,7 +331,7 @@ mod tests {
         {"items": [7, 8"#;
 
     #[test]
-    fn counts_what_is_whole() {
+    fn counts_complete_elements() {
         check("$.sections", TEXT, 2);
         check("$.sections[*]", TEXT, 2);
         check("$['sections'][*]", TEXT, 2);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_what_can_still_be_counted() {
+    fn knows_which_counts_can_still_rise() {
         for (path, expected) in [
             ("$", true),
             ("$.sections", true),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn says_where_a_path_goes_wrong() {
+    fn reports_the_first_invalid_character_of_a_path() {
         for (path, at) in [
             ("items", 1),
             ("$items", 2),
@@ -386,7 +386,7 @@ mod tests {
             ("$.a[", 4),
             ("$..a", 2),
         ] {
-            let error = MeasuredKpi::new("id", "", path, 1).expect_err("it is no path");
+            let error = MeasuredKpi::new("id", "", path, 1).expect_err("the path is invalid");
             assert_eq!(error.at, at, "{error}");
         }
     }

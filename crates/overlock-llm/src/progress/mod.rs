@@ -1,7 +1,7 @@
-//! How much of the document is there, and is it still growing?
+//! Measures how much of the document was delivered, and whether it still grows.
 //!
-//! Two answers: the share that the model itself claims to have delivered ([`extract_kpi`]), and
-//! what can be counted in the document ([`MeasuredKpi`]), which is better than a guess.
+//! There are two measures: the percentage that the model reports ([`extract_kpi`]), and counts in
+//! the document ([`MeasuredKpi`]), which are more reliable.
 
 mod asked;
 mod claimed;
@@ -15,16 +15,16 @@ pub use measured::{KpiPathError, MeasuredKpi};
 
 use serde::{Deserialize, Serialize};
 
-/// Who says how much of the document is there.
+/// How progress is measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kpi {
-    /// The model is asked, where its answer has room for a word outside the JSON.
+    /// The model reports a percentage before the overlap.
     #[default]
     Ask,
-    /// It is counted in the document. Without anything to count, the model is asked once, after
-    /// the first cut, what there is.
+    /// Elements of the document are counted. If the list is empty, the model is asked once, after
+    /// the first cut, what to count.
     Measured(Vec<MeasuredKpi>),
-    /// Nobody.
+    /// Progress is not measured.
     Off,
 }

@@ -1,4 +1,4 @@
-//! Text that stands apart in a prompt, so that nobody takes it for a part of the instructions.
+//! Delimits quoted text in a prompt, so that the model does not take it for instructions.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,23 +6,23 @@ use crate::marker::Marker;
 
 /// A pair of lines around a text, such as `[[overlap-1f0c9a2e]]` and `[[/overlap-1f0c9a2e]]`.
 ///
-/// No JSON has such a line: outside of strings it would be malformed, and in a string a line break
-/// is written as an escape.
+/// No JSON contains such a line: it is invalid outside strings, and in strings line breaks are
+/// escaped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
     name: &'static str,
 }
 
-/// What the answer is to begin with.
+/// The text that the answer should begin with.
 pub(crate) const OVERLAP: Block = Block { name: "overlap" };
 
-/// The end of what is there, where nothing of it is to be repeated.
+/// The end of the document, if the answer should not repeat it.
 pub(crate) const WRITTEN: Block = Block { name: "written" };
 
-/// The way from the root to the cut.
+/// The document from its root to the cut, shortened.
 pub(super) const DOCUMENT: Block = Block { name: "document" };
 
-/// The last whole element.
+/// The last complete element.
 pub(super) const COMPLETE: Block = Block { name: "complete" };
 
 /// The element that was cut.
@@ -38,7 +38,7 @@ impl Block {
         }
     }
 
-    /// The text in the last block of this kind, if a prompt ends with one.
+    /// The text in the block of this name at the end of a prompt, if there is one.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn find(self, prompt: &str) -> Option<&str> {
         let (inside, close) = prompt.trim_end().rsplit_once('\n')?;
@@ -50,7 +50,7 @@ impl Block {
     }
 }
 
-/// A block, ready to be written.
+/// A block, that implements `Display`.
 pub(super) struct Around<'a> {
     name: &'static str,
     text: &'a str,

@@ -1,11 +1,10 @@
-//! What is a model told so that it goes on where its answer was cut?
+//! The instructions to a model that should continue a cut answer.
 //!
-//! There is one place for these words. They go to the end of the caller's own last message: the
-//! roles still alternate, nothing of the caller's is changed or lost, and a provider that caches
-//! the beginning of a prompt still knows it.
+//! They are appended to the caller's last message, so that roles still alternate, the caller's
+//! messages are unchanged, and prompt caches still match the beginning.
 //!
-//! The size of it all does not grow with the document: the way to the cut is rendered under a
-//! budget, and every other quotation is bounded.
+//! Their size does not grow with the document: the outline has a budget, and every other quotation
+//! is bounded.
 
 mod block;
 mod size;
@@ -27,11 +26,11 @@ use crate::progress::MOST_KPIS;
 use crate::strategy::Strategy;
 use block::{COMPLETE, CUT_OFF, DOCUMENT};
 
-/// What is said of the document as it is shown.
+/// The title of the outline.
 const SO_FAR: &str = "The document so far, shortened: `<str>`, `<object>` and the like stand for \
                       what is already written, and it ends where your answer was cut off.";
 
-/// What stands at the end of the caller's last message in a call for the rest.
+/// The instructions of a call for the rest of a document.
 ///
 /// `outline` is the document from its root to the cut under a budget; it may be empty.
 pub(crate) fn words(
@@ -75,16 +74,16 @@ pub(crate) fn words(
     }
     match ask.way {
         Some(Strategy::Remainder) => remainder(&mut text, ask),
-        // A call with a prefill has no words of ours.
+        // A call with a prefill has no instructions.
         Some(Strategy::Overlap | Strategy::Prefill) | None => overlap(&mut text, ask),
     }
     text
 }
 
-/// What an answer is to look like that says what can be counted; a prompt for one ends with it.
+/// The JSON form of an answer that proposes KPIs; the instructions end with it.
 pub(crate) const KPI_FORM: &str = r#"{"kpis": [{"id": "pages", "description": "pages written", "json_path": "$.chapters[*].pages[*]", "target_value": 120}]}"#;
 
-/// What stands there in a call for what can be counted.
+/// The instructions of a call that asks which KPIs to count.
 pub(crate) fn kpi_words(run: &Continuation, ask: &NextCall, outline: &str) -> String {
     let mut text = String::from(
         "Your answer to this was cut off before its JSON document was complete. It will be \
@@ -116,7 +115,7 @@ pub(crate) fn kpi_words(run: &Continuation, ask: &NextCall, outline: &str) -> St
     text
 }
 
-/// What stands there in a call for the rest of a text that is no document.
+/// The instructions of a call for the rest of a plain text.
 pub(crate) fn text_words(overlap: &str, marker: &Marker) -> String {
     format!(
         "Your answer to this was cut off. Go on where it stopped.\n\nRules:\n\
@@ -127,7 +126,7 @@ pub(crate) fn text_words(overlap: &str, marker: &Marker) -> String {
     )
 }
 
-/// What the model is told after a whole document of its own that violates its schema.
+/// The instructions of a call for a correction.
 pub(crate) fn correction_words(violation: &str) -> String {
     format!(
         "Your answer is not valid: {violation}.\n\nRules:\n\
@@ -156,7 +155,7 @@ fn overlap(text: &mut String, ask: &NextCall) {
     let begin = format!("{begin} with {}", repeat_rule(&ask.marker));
     paragraph(text, "Rules:", &rules(&[&begin]));
     let overlap = OVERLAP.around(&ask.overlap, &ask.marker);
-    let _ = write!(text, "\n{overlap}"); // a string takes everything
+    let _ = write!(text, "\n{overlap}"); // writing to a string cannot fail
 }
 
 fn repeat_rule(marker: &Marker) -> String {
@@ -181,7 +180,7 @@ fn remainder(text: &mut String, ask: &NextCall) {
     );
 }
 
-/// The rules of one way of asking, and those of all.
+/// The rules of one strategy, then the common ones.
 fn rules(own: &[&str]) -> String {
     const COMMON: [&str; 3] = [
         ONLY_JSON,
@@ -195,5 +194,5 @@ fn rules(own: &[&str]) -> String {
 }
 
 fn paragraph(text: &mut String, title: &str, body: &dyn std::fmt::Display) {
-    let _ = write!(text, "\n{title}\n{body}\n"); // a string takes everything
+    let _ = write!(text, "\n{title}\n{body}\n"); // writing to a string cannot fail
 }

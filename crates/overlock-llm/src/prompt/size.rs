@@ -1,4 +1,4 @@
-//! How much of the document can a prompt show so that the answer has room?
+//! Builds calls that fit the window: how much of the document can a prompt show?
 
 use std::borrow::Cow;
 use std::iter;
@@ -14,36 +14,36 @@ use crate::continuation::{Continuation, NextCall, Wants};
 use crate::strategy::Strategy;
 use crate::text::TextContinuation;
 
-/// The tokens that the way to the cut may take, tried from the first to the last.
+/// The token budgets for the outline of the document, tried in this order.
 const OUTLINE_TOKENS: [usize; 4] = [2000, 1000, 500, 200];
 
-/// The tokens of the least that is put in the model's mouth.
+/// The token budget of the shortest prefill.
 const LEAST_RENDERED: usize = 200;
 
-/// How far before the cut the document is read for it.
+/// How many bytes before the cut are read for the outline.
 const LOOK_BACK: usize = 64 << 10;
 
-/// Of a text that is no document so many bytes are shown at most.
+/// How many bytes of a plain text are shown at most.
 const SHOWN_TEXT: usize = 8000;
 
 /// A call that fits its window.
 #[derive(Debug)]
 pub struct FittedCall {
-    /// What is to be sent.
+    /// The call.
     pub call: Call,
-    /// How its window is divided.
+    /// How the window is divided.
     pub plan: Plan,
 }
 
 impl FittedCall {
-    /// Whether nothing had to give way for what is shown.
+    /// Whether the outline displaces nothing.
     fn has_room(&self) -> bool {
         let plan = &self.plan;
         plan.dropped_messages.is_empty() && plan.adjusted_max_tokens >= plan.requested
     }
 
-    /// Whether hardly anything has to give way for what is shown that has not to anyway: no
-    /// message, and an eighth of the answer at most.
+    /// Whether the outline displaces hardly more than the request alone: no message, and at most an
+    /// eighth of the answer.
     fn has_room_beside(&self, bare: &Self) -> bool {
         let (plan, bare) = (&self.plan, &bare.plan);
         let least = bare.adjusted_max_tokens.min(bare.requested);
@@ -55,15 +55,15 @@ impl FittedCall {
 /// Why there is no call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PromptError {
-    /// It does not fit, however little is shown.
+    /// It does not fit, even without an outline.
     #[error(transparent)]
     Window(#[from] PlanError),
-    /// What the caller sent is no request.
+    /// The caller's request is invalid.
     #[error(transparent)]
     Request(#[from] RequestError),
 }
 
-/// The caller's own request, with as much of it as fits.
+/// The caller's own request, trimmed to the window.
 pub fn first_call(
     request: &ChatRequest,
     counter: &ChatCounter<'_>,
@@ -106,8 +106,7 @@ fn with_least_limit(request: &ChatRequest, least: u64) -> Result<ChatRequest, Re
     Ok(ChatRequest::from_value(request)?.with_open_turn(open_turn))
 }
 
-/// The call for what is still missing: for the rest of a document, or for all of it if none has
-/// begun.
+/// The next call of a run: for the rest of the document, or for all of it if none has begun.
 pub fn next_call(
     run: &Continuation,
     ask: &NextCall,
@@ -126,7 +125,7 @@ pub fn next_call(
         let options = RenderOptions {
             budget,
             cut_value: CutValue::Tail,
-            // Brackets and keys are free of the budget, but not of the window.
+            // Brackets and keys do not count against the budget, but they use the window.
             limit: Some(budget * 4),
             look_back: Some(LOOK_BACK),
         };
@@ -156,7 +155,7 @@ pub fn next_call(
         let plan = plan(&asked, &Extras::default(), counter, options)?;
         Ok::<_, PromptError>(fitted(plan, asked, None))
     };
-    // What it is like to show nothing, once that matters.
+    // The call without an outline, made only if it is needed.
     let mut without = None;
     for budget in OUTLINE_TOKENS {
         let Ok(fitted) = showing(&rendered(budget)) else {
@@ -176,9 +175,8 @@ pub fn next_call(
     without.map_or_else(|| showing(""), Ok)
 }
 
-/// The call for the rest of an answer that is put in the model's mouth. Nothing else is said, so
-/// that the model goes on as if it had never stopped and the server has read all but the end
-/// before. The first of these beginnings goes in that fits, else the least.
+/// A call with a prefill and no further instructions, so that the model continues as if it had
+/// never stopped, and a prompt cache applies. Takes the first prefill that fits, else `least`.
 fn prefill_call(
     mut prefills: impl Iterator<Item = String>,
     least: &str,
@@ -187,7 +185,7 @@ fn prefill_call(
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
     let beginning = |prefill: &str| {
-        // Some upstreams refuse white space at the end.
+        // Some upstreams reject white space at the end.
         let prefill = prefill.trim_end().to_owned();
         let begun = begun_tokens(&prefill, counter);
         let options = PlanOptions {
@@ -203,7 +201,7 @@ fn prefill_call(
             return true;
         };
         let (plan, least) = (&fitted.plan, &least.plan);
-        // The rest of the answer has some room, however much of it is there already.
+        // However long the prefill is, the rest of the answer needs some room.
         let room = least.adjusted_max_tokens.min(options.window / 8);
         plan.dropped_messages.len() <= least.dropped_messages.len()
             && plan.adjusted_max_tokens >= room
@@ -212,8 +210,8 @@ fn prefill_call(
     fitted.map_or(least, Ok)
 }
 
-/// The call for the rest of a text that is put in the model's mouth: all of it if it fits, else the
-/// longest end that does, in steps of a sixteenth of the window.
+/// A call that continues a plain text from a prefill: the whole text if it fits, else the longest
+/// end that does, in steps of a sixteenth of the window.
 pub(crate) fn text_prefill_call(
     text: &str,
     request: &ChatRequest,
@@ -222,7 +220,7 @@ pub(crate) fn text_prefill_call(
 ) -> Result<FittedCall, PromptError> {
     let tokens = counter.text(text).max(1);
     let end = |budget: u64| {
-        // As many tokens to the byte as in all of it.
+        // Assumes the average tokens per byte of the whole text.
         let bytes = text.len() as u128 * u128::from(budget.min(tokens)) / u128::from(tokens);
         let start = text.len() - usize::try_from(bytes).unwrap_or(text.len());
         text[text.ceil_char_boundary(start)..].to_owned()
@@ -239,8 +237,7 @@ pub(crate) fn text_prefill_call(
     )
 }
 
-/// The call for the rest of a text that is no document: what there is of it is shown as the model's
-/// own words.
+/// A call for the rest of a plain text, which is shown as an assistant message.
 pub(crate) fn text_call(
     run: &TextContinuation,
     request: &ChatRequest,
@@ -260,7 +257,7 @@ pub(crate) fn text_call(
     Ok(fitted(plan, request, None))
 }
 
-/// The call for a correction of a whole document that violates its schema.
+/// The call for a correction of a complete document that violates its schema.
 pub(crate) fn correction_call(
     run: &Continuation,
     violation: &str,
@@ -268,7 +265,7 @@ pub(crate) fn correction_call(
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
-    // The document may come from several answers, but its correction has to come in one.
+    // The document may come from several answers, but its correction must fit one.
     let needed = counter.text(run.text()).saturating_mul(2);
     let request = with_least_limit(request, needed)?;
     let open_turn = request.open_turn();
@@ -282,10 +279,10 @@ pub(crate) fn correction_call(
     Ok(fitted(plan, request, None))
 }
 
-/// What the begin of an answer takes besides its text, at most.
+/// The most tokens that a prefill takes in addition to its text.
 const PER_MESSAGE: u64 = 8;
 
-/// The tokens that the begin of an answer takes in a request.
+/// The tokens of a prefill in a request.
 pub(crate) fn begun_tokens(prefill: &str, counter: &ChatCounter<'_>) -> u64 {
     counter.text(prefill).saturating_add(PER_MESSAGE)
 }
@@ -301,8 +298,8 @@ fn fitted(plan: Plan, request: ChatRequest, prefill: Option<String>) -> FittedCa
     }
 }
 
-/// The request with words at the end of its last message. The caller's open turn stays open, or a
-/// plan could drop what the words are about.
+/// The request with instructions at the end of its last message. The caller's open turn stays
+/// marked as open, so that a plan does not drop it.
 pub(super) fn with_words(
     request: &ChatRequest,
     ask: &NextCall,
@@ -310,7 +307,7 @@ pub(super) fn with_words(
 ) -> Result<ChatRequest, RequestError> {
     let open_turn = request.open_turn();
     let mut request = request.clone().into_value();
-    // Only the rest as a document of its own is what the caller's format describes.
+    // Only a remainder is a document in the caller's response format.
     if !ask.way.is_some_and(Strategy::keeps_response_format)
         && let Some(members) = request.as_object_mut()
     {

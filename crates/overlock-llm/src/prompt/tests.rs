@@ -57,7 +57,7 @@ fn request() -> ChatRequest {
     .expect("a request")
 }
 
-/// The last message and what is put in the model's mouth, as a reviewer wants to see them.
+/// The last message and the prefill, for review.
 fn shown(run: &Continuation) -> String {
     let found = found();
     let ask = run.next().expect("it is cut");
@@ -93,7 +93,7 @@ fn check_snapshot(name: &str, text: &str) {
 }
 
 #[test]
-fn reads_as_reviewed_for_every_way_and_every_place() {
+fn matches_the_snapshots_for_every_strategy_and_place() {
     for way in [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder] {
         for (place, end) in CUTS {
             let at = DOCUMENT.find(end).expect(place) + end.len();
@@ -109,7 +109,7 @@ fn reads_as_reviewed_for_every_way_and_every_place() {
 }
 
 #[test]
-fn reads_as_reviewed_when_it_asks_what_can_be_counted() {
+fn matches_the_snapshot_of_the_kpi_question() {
     let run = run_after(
         &DOCUMENT[..150],
         Strategy::Overlap,
@@ -121,14 +121,14 @@ fn reads_as_reviewed_when_it_asks_what_can_be_counted() {
 }
 
 #[test]
-fn without_a_progress_question_nothing_is_said_about_it() {
+fn does_not_mention_progress_if_it_is_not_measured() {
     let run = run_after(&DOCUMENT[..120], Strategy::Overlap, Kpi::Off);
     let text = shown(&run);
     assert!(!text.to_lowercase().contains("progress"), "{text}");
 }
 
 #[test]
-fn the_overlap_stands_last_between_its_lines() {
+fn the_overlap_comes_last_in_its_block() {
     let run = run_after(&DOCUMENT[..120], Strategy::Overlap, Kpi::Ask);
     let ask = run.next().expect("it is cut");
     let text = shown(&run);
@@ -138,7 +138,7 @@ fn the_overlap_stands_last_between_its_lines() {
 }
 
 #[test]
-fn the_callers_messages_stand_before_it_as_they_were() {
+fn the_instructions_follow_the_unchanged_last_message() {
     let run = run_after(&DOCUMENT[..120], Strategy::Overlap, Kpi::Ask);
     assert!(
         shown(&run).starts_with("Write the report on rivers.\n\nYour answer to this was cut off")
@@ -146,29 +146,31 @@ fn the_callers_messages_stand_before_it_as_they_were() {
 }
 
 #[test]
-fn parts_get_a_part_and_another_role_a_message_of_its_own() {
+fn appends_a_part_to_parts_and_a_message_after_another_role() {
     let ask = run_after("[1", Strategy::Overlap, Kpi::Off)
         .next()
         .expect("it is cut");
-    let of = |messages: serde_json::Value| {
+    let messages_with_words = |messages: serde_json::Value| {
         let request = ChatRequest::from_value(json!({ "messages": messages })).expect("a request");
         size::with_words(&request, &ask, "WORDS")
             .expect("a request")
             .into_value()["messages"]
             .clone()
     };
-    let parts = of(json!([{ "role": "user", "content": [{ "type": "text", "text": "Hi" }] }]));
+    let parts = messages_with_words(
+        json!([{ "role": "user", "content": [{ "type": "text", "text": "Hi" }] }]),
+    );
     assert_eq!(parts[0]["content"][1]["text"], "WORDS");
-    let assistant = of(
+    let assistant = messages_with_words(
         json!([{ "role": "user", "content": "Hi" }, { "role": "assistant", "content": "Yes?" }]),
     );
     assert_eq!(assistant[2], json!({ "role": "user", "content": "WORDS" }));
 }
 
-/// The words of a continuation are a user message of their own after a tool result. What they are
-/// about must not become history that gives way.
+/// After a tool result, the instructions are a separate user message. The tool call before them
+/// must not be dropped as history.
 #[test]
-fn the_open_turn_of_the_caller_is_sent_or_refused() {
+fn the_callers_open_turn_is_never_dropped() {
     let call = json!({ "id": "x", "type": "function",
         "function": { "name": "read", "arguments": "{}" } });
     let request = ChatRequest::from_value(json!({ "max_tokens": 100, "messages": [
@@ -216,7 +218,7 @@ fn the_open_turn_of_the_caller_is_sent_or_refused() {
 }
 
 #[test]
-fn what_is_trimmed_anyway_does_not_cost_the_outline() {
+fn shows_the_outline_if_it_displaces_nothing_more() {
     let run = run_after(&DOCUMENT[..150], Strategy::Overlap, Kpi::Off);
     let ask = run.next().expect("it is cut");
     let found = found();
@@ -267,7 +269,7 @@ fn its_size_does_not_grow_with_the_document() {
     };
     let (small, large) = (size(500), size(20_000));
     assert!(large <= small + 100, "{small} became {large}");
-    // One string that goes on and on is no different.
+    // The same holds for one very long string.
     let string = |len: usize| {
         let text = format!("[\"{}", "lorem ipsum ".repeat(len));
         shown(&run_after(&text, Strategy::Overlap, Kpi::Ask)).len()
@@ -279,8 +281,7 @@ fn its_size_does_not_grow_with_the_document() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// What is sent, what is in the model's mouth, the answer and the margin are within the window,
-    /// or there is no call.
+    /// The request, the prefill, the answer and the margin fit the window, or there is no call.
     #[test]
     fn never_exceeds_the_window(
         at in 20..DOCUMENT.len() - 1,

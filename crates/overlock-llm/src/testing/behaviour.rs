@@ -1,43 +1,43 @@
-//! The ways in which models go on after a cut.
+//! How a scripted model behaves when it is asked to continue.
 
 /// How a model sends the next piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Behaviour {
-    /// Repeats what it was asked to, and goes on.
+    /// Repeats the overlap, and continues.
     AsAsked,
-    /// The same, wrapped in a fence and small talk.
+    /// The same, in a code fence with a greeting.
     Fenced,
-    /// The same, after thinking aloud.
+    /// The same, after reasoning.
     Thinking,
-    /// The same, after a line about its progress, whether it was asked or not.
+    /// The same, after a progress line, even if the prompt did not ask for one.
     TellsProgress,
-    /// Starts the item again that was cut.
+    /// Repeats the cut item from its start.
     RestartsItem,
-    /// Starts the document again.
+    /// Repeats the document from its start.
     RestartsDocument,
-    /// Repeats what it was asked to, with other white space.
+    /// Repeats the overlap with other white space.
     OtherSpaces,
-    /// Repeats what it was asked to, with other escapes.
+    /// Repeats the overlap with other escapes.
     OtherEscapes,
-    /// Repeats less than it was asked to.
+    /// Repeats less than the overlap.
     RepeatsLess,
-    /// Repeats more than it was asked to.
+    /// Repeats more than the overlap.
     RepeatsMore,
     /// Apologises.
     Apologises,
-    /// Repeats what it was asked to, and nothing more.
+    /// Repeats the overlap, and adds nothing.
     OnlyRepeats,
-    /// Says nothing.
+    /// Sends an empty answer.
     SaysNothing,
-    /// Sends JSON that has nothing to do with the document.
+    /// Sends JSON unrelated to the document.
     SendsForeignJson,
-    /// Goes on where it had stopped, even if white space is missing at the end of what was put in
-    /// its mouth, if it knows no other behaviour; asked in another way, it does as asked.
+    /// As the only behaviour of a script: continues a prefill exactly where the model had stopped, even
+    /// if white space at its end was left out. Other calls are answered as with `AsAsked`.
     RemembersBlanks,
 }
 
 impl Behaviour {
-    /// All of them.
+    /// All behaviours.
     pub const ALL: [Self; 15] = [
         Self::AsAsked,
         Self::Fenced,
@@ -56,7 +56,7 @@ impl Behaviour {
         Self::RemembersBlanks,
     ];
 
-    /// Those in which the overlap comes back as it was asked for, and then something new.
+    /// The behaviours that repeat the overlap exactly and then continue.
     pub const AS_ASKED: [Self; 4] = [
         Self::AsAsked,
         Self::Fenced,
@@ -84,16 +84,16 @@ impl Behaviour {
             Self::RemembersBlanks => "remembers-blanks",
         }
     }
-    /// Whether the answer brings anything new.
-    pub fn goes_on(self) -> bool {
+    /// Whether the answer contains new text.
+    pub fn has_new_text(self) -> bool {
         !matches!(
             self,
             Self::Apologises | Self::OnlyRepeats | Self::SaysNothing | Self::SendsForeignJson
         )
     }
 
-    /// Whether what is repeated, if anything is, is what was asked for to the byte.
-    pub(super) fn repeats_to_the_byte(self) -> bool {
-        Self::AS_ASKED.contains(&self) || self == Self::RemembersBlanks || !self.goes_on()
+    /// Whether the repeated text, if any, equals the overlap byte for byte.
+    pub(super) fn repeats_exactly(self) -> bool {
+        Self::AS_ASKED.contains(&self) || self == Self::RemembersBlanks || !self.has_new_text()
     }
 }

@@ -1,16 +1,16 @@
-//! How providers put the same question and the same answer.
+//! The API formats of the scripted server.
 
 use hyper::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use crate::backend::{Call, Event, Usage};
 
-/// What a server speaks at one of its addresses.
+/// An API format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// OpenAI's chat completions.
     Chat,
-    /// The same, where the answer is a call of this tool.
+    /// The same, with a call of this tool as answer.
     Tool(String),
     /// OpenAI's completions of a plain prompt.
     Raw,
@@ -18,11 +18,11 @@ pub(super) enum Dialect {
     Messages,
 }
 
-/// Why a request is none: a status, and what the provider would say.
-pub(super) type Refused = (u16, String);
+/// The HTTP status and the message of an error.
+pub(super) type ErrorReply = (u16, String);
 
 impl Dialect {
-    /// What is spoken at a path.
+    /// The format at a path.
     pub(super) fn at(path: &str) -> Option<Self> {
         match path {
             "/v1/chat/completions" => Some(Self::Chat),
@@ -32,7 +32,7 @@ impl Dialect {
         }
     }
 
-    /// What is spoken in answer to a request.
+    /// The format of the answer to a request.
     pub(super) fn answering(self, request: &Map<String, Value>) -> Self {
         let tool = request.get("tool_choice").filter(|_| self == Self::Chat);
         let name = tool.and_then(|tool| tool.pointer("/function/name")?.as_str());
@@ -42,12 +42,12 @@ impl Dialect {
         }
     }
 
-    /// Looks at what comes with a request, as strictly as the provider does.
+    /// Validates a request as strictly as the provider.
     pub(super) fn check(
         &self,
         headers: &HeaderMap,
         request: &Map<String, Value>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ErrorReply> {
         if *self != Self::Messages {
             return Ok(());
         }
@@ -61,8 +61,7 @@ impl Dialect {
         check_messages(request).map_err(|message| (400, message))
     }
 
-    /// The call that a request makes: what a last message of the assistant says is put in its
-    /// mouth.
+    /// The call in a request: a last assistant message is its prefill.
     pub(super) fn call(&self, mut request: Map<String, Value>) -> Call {
         if *self == Self::Raw {
             let prompt = request.remove("prompt").unwrap_or_default();
@@ -76,31 +75,31 @@ impl Dialect {
         Call { request, prefill }
     }
 
-    /// The answer in one piece.
-    pub(super) fn whole(&self, heading: &Heading, events: &[Event]) -> Value {
-        let told = Told::of(events);
+    /// The answer without streaming.
+    pub(super) fn complete(&self, heading: &Heading, events: &[Event]) -> Value {
+        let answer = CollectedAnswer::from_events(events);
         match self {
             Self::Messages => json!({
                 "type": "message",
                 "role": "assistant",
-                "content": [{ "type": "text", "text": told.text }],
-                "stop_reason": stop_reason(&told.finish),
-                "usage": { "input_tokens": told.usage.input, "output_tokens": told.usage.output },
+                "content": [{ "type": "text", "text": answer.text }],
+                "stop_reason": stop_reason(&answer.finish),
+                "usage": { "input_tokens": answer.usage.input, "output_tokens": answer.usage.output },
             }),
             Self::Chat | Self::Tool(_) | Self::Raw => {
-                let mut choice = json!({ "index": 0, "finish_reason": told.finish });
+                let mut choice = json!({ "index": 0, "finish_reason": answer.finish });
                 match self {
-                    Self::Raw => choice["text"] = json!(told.text),
-                    Self::Tool(name) => choice["message"] = tool_call(name, &told.text),
+                    Self::Raw => choice["text"] = json!(answer.text),
+                    Self::Tool(name) => choice["message"] = tool_call(name, &answer.text),
                     _ => {
-                        choice["message"] = json!({ "role": "assistant", "content": told.text });
+                        choice["message"] = json!({ "role": "assistant", "content": answer.text });
                     }
                 }
                 json!({
                     "id": heading.id(), "object": "chat.completion", "created": 0,
                     "model": heading.model,
                     "choices": [choice],
-                    "usage": usage_of(&told.usage),
+                    "usage": usage_of(&answer.usage),
                 })
             }
         }
@@ -126,8 +125,8 @@ impl Dialect {
             let chunks = begin.into_iter().chain(chunks);
             return chunks.chain(["data: [DONE]\n\n".to_owned()]).collect();
         }
-        let told = Told::of(events);
-        let usage = json!({ "input_tokens": told.usage.input, "output_tokens": 1 });
+        let answer = CollectedAnswer::from_events(events);
+        let usage = json!({ "input_tokens": answer.usage.input, "output_tokens": 1 });
         let mut chunks = vec![
             named(
                 "message_start",
@@ -148,8 +147,8 @@ impl Dialect {
             named(
                 "message_delta",
                 &json!({
-                    "delta": { "stop_reason": stop_reason(&told.finish), "stop_sequence": null },
-                    "usage": { "output_tokens": told.usage.output },
+                    "delta": { "stop_reason": stop_reason(&answer.finish), "stop_sequence": null },
+                    "usage": { "output_tokens": answer.usage.output },
                 }),
             ),
             named("message_stop", &json!({})),
@@ -182,7 +181,7 @@ impl Dialect {
                 json!({ "index": 0, "delta": { "content": text }, "finish_reason": null })
             }
             (_, Event::Refusal(text)) => json!({ "index": 0, "delta": { "refusal": text } }),
-            // No server knows of the calls that it did not answer.
+            // Retries are made by the client only.
             (_, Event::Retry(_)) => return String::new(),
             (Self::Tool(_), Event::Text(text)) => {
                 let call = json!({ "index": 0, "function": { "arguments": text } });
@@ -196,7 +195,7 @@ impl Dialect {
         chunk(heading, &json!([choice]))
     }
 
-    /// An event of a stream that turns it into an error.
+    /// An error in the middle of a stream.
     pub(super) fn error_event(&self, message: &str) -> String {
         match self {
             Self::Messages => named("error", &self.error(529, message)),
@@ -229,11 +228,11 @@ fn tool_call(name: &str, arguments: &str) -> Value {
     json!({ "role": "assistant", "content": null, "tool_calls": [call] })
 }
 
-/// What is said of an answer besides the answer.
+/// The metadata of an answer.
 pub(super) struct Heading {
-    /// Which of all answers it is.
+    /// Its number among all answers.
     pub(super) number: usize,
-    /// The model by the name that it was asked by.
+    /// The model name in the request.
     pub(super) model: String,
 }
 
@@ -262,30 +261,30 @@ fn usage_of(usage: &Usage) -> Value {
     })
 }
 
-/// All that is told in an answer.
-struct Told {
+/// The joined events of an answer.
+struct CollectedAnswer {
     text: String,
     finish: String,
     usage: Usage,
 }
 
-impl Told {
-    fn of(events: &[Event]) -> Self {
-        let mut told = Self {
+impl CollectedAnswer {
+    fn from_events(events: &[Event]) -> Self {
+        let mut answer = Self {
             text: String::new(),
             finish: String::new(),
             usage: Usage::default(),
         };
         for event in events {
             match event {
-                Event::Text(piece) | Event::Refusal(piece) => told.text.push_str(piece),
-                Event::Finish(reason) => told.finish.clone_from(reason),
-                Event::Usage(usage) => told.usage = *usage,
-                // No server knows of the calls that it did not answer.
+                Event::Text(piece) | Event::Refusal(piece) => answer.text.push_str(piece),
+                Event::Finish(reason) => answer.finish.clone_from(reason),
+                Event::Usage(usage) => answer.usage = *usage,
+                // Retries are made by the client only.
                 Event::Retry(_) => {}
             }
         }
-        told
+        answer
     }
 }
 
@@ -308,7 +307,7 @@ fn stop_reason(finish: &str) -> &'static str {
     }
 }
 
-/// What Anthropic insists on.
+/// Validates a request like Anthropic.
 fn check_messages(request: &Map<String, Value>) -> Result<(), String> {
     const KNOWN: [&str; 10] = [
         "model",

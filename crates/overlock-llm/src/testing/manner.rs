@@ -1,39 +1,40 @@
-//! What servers of known products say about themselves, and how they treat a beginning.
+//! How known server products describe themselves and treat a prefill.
 
 use serde_json::{Map, Value, json};
 
-/// The tokens that those take who refuse what is too large.
+/// The window of products that reject larger requests.
 const WINDOW: u64 = 4096;
 
 /// The product that a scripted server imitates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Manner {
-    /// None: it says nothing about itself, and refuses a probe.
+    /// None: it provides no information and rejects a probe.
     #[default]
     Unknown,
-    /// None, but it goes on from a beginning, also with a response format.
+    /// None, but it continues a prefill, also with a response format.
     GoesOn,
-    /// llama.cpp with a window of 4,096 tokens: the grammar goes on from a beginning.
+    /// llama.cpp with a window of 4,096 tokens: the grammar continues from a prefill.
     LlamaCpp,
-    /// Builds of llama.cpp that send the beginning back.
+    /// Builds of llama.cpp that repeat the prefill in the answer.
     EchoingLlamaCpp,
-    /// Builds of llama.cpp that say more of their window than there is, and count for nobody.
+    /// Builds of llama.cpp that report a larger window than they have, and cannot count requests.
     OldLlamaCpp,
-    /// vLLM: it wants `continue_final_message`, and its grammar begins again.
+    /// vLLM: it needs `continue_final_message`, and its grammar starts again.
     Vllm,
-    /// Ollama: its grammar begins again.
+    /// Ollama: its grammar starts again.
     Ollama,
     /// LM Studio.
     LmStudio,
-    /// Builds of llama.cpp that refuse a beginning together with a response format.
+    /// Builds of llama.cpp that reject a prefill together with a response format.
     RefusingLlamaCpp,
-    /// None: it takes no beginning, and under a grammar every answer begins the document again.
+    /// None: it ignores prefills, and with a response format every answer starts the document
+    /// again.
     BeginsAgain,
 }
 
 impl Manner {
-    /// What it says at a path; nothing if there is nothing.
-    pub(super) fn fact(self, path: &str) -> Option<Value> {
+    /// Its information at a path, if it has any.
+    pub(super) fn information(self, path: &str) -> Option<Value> {
         let list = |model: Value| Some(json!({ "object": "list", "data": [model] }));
         match (self, path) {
             (
@@ -69,8 +70,8 @@ impl Manner {
         }
     }
 
-    /// What it answers to somebody who counts a request at a path; nothing if it does not count.
-    pub(super) fn counts(self, path: &str, request: &Value) -> Option<Value> {
+    /// Its answer to a request to count tokens; `None` if it cannot count.
+    pub(super) fn count(self, path: &str, request: &Value) -> Option<Value> {
         match (self, path) {
             (Self::LlamaCpp | Self::EchoingLlamaCpp, "/apply-template") => {
                 Some(json!({ "prompt": prompt(request) }))
@@ -83,8 +84,8 @@ impl Manner {
         }
     }
 
-    /// What it says against a request that is too large by its own count.
-    pub(super) fn too_large(self, request: &Map<String, Value>) -> Option<Value> {
+    /// Its error for a request that is too large by its own count.
+    pub(super) fn size_error(self, request: &Map<String, Value>) -> Option<Value> {
         let request = Value::Object(request.clone());
         let input = tokens(&prompt(&request));
         match self {
@@ -113,33 +114,33 @@ impl Manner {
         }
     }
 
-    /// Whether it refuses a request if that has a beginning.
+    /// Whether it rejects this request if it has a prefill.
     pub(super) fn refuses_prefill(self, request: &Map<String, Value>) -> bool {
         self == Self::RefusingLlamaCpp && request.contains_key("response_format")
     }
 
-    /// Whether the model begins its document again whenever a grammar holds it.
-    pub(super) fn begins_again(self) -> bool {
+    /// Whether the model starts its document again with any response format.
+    pub(super) fn restarts_document(self) -> bool {
         self == Self::BeginsAgain
     }
 
-    /// Whether the grammar of a response format begins again after a beginning.
+    /// Whether the grammar of a response format starts again after a prefill.
     pub(super) fn restarts_grammar(self) -> bool {
         matches!(self, Self::Vllm | Self::Ollama)
     }
 
-    /// Whether the beginning is a part of the answer.
+    /// Whether the answer repeats the prefill.
     pub(super) fn echoes(self) -> bool {
         self == Self::EchoingLlamaCpp
     }
 
-    /// What it answers to a probe, if it goes on.
-    pub(super) fn goes_on(self) -> Option<&'static str> {
+    /// Its answer to a probe, if it continues a prefill.
+    pub(super) fn probe_answer(self) -> Option<&'static str> {
         matches!(self, Self::GoesOn | Self::LmStudio).then_some(", 6, 7, 8")
     }
 }
 
-/// The messages of a request as the model reads them.
+/// The messages of a request in the model's chat template.
 fn prompt(request: &Value) -> String {
     let messages = request["messages"]
         .as_array()
@@ -152,8 +153,8 @@ fn prompt(request: &Value) -> String {
     written.collect::<String>() + "<|im_start|>assistant\n"
 }
 
-/// The tokens of a text: one for four bytes of English, and one for two bytes of all else, as
-/// small models count that have seen little of other languages.
+/// The tokens of a text: one for four ASCII bytes, and one for two other bytes, as in small models
+/// that were trained mostly on English.
 fn tokens(text: &str) -> u64 {
     let english = text.bytes().filter(u8::is_ascii).count();
     let tokens = english.div_ceil(4) + (text.len() - english).div_ceil(2);

@@ -1,8 +1,8 @@
-//! A model that knows one document by heart and is cut off every time it recites it.
+//! A scripted model that knows one document and whose answers are cut off.
 //!
-//! It is a [`Backend`](crate::Backend) like any other, answers in the ways of real models, and
-//! needs no key, no network and no luck: the same seed gives the same answers. With it a program
-//! can be tried, tested and shown.
+//! It is a [`Backend`](crate::Backend) that imitates the behaviours of real models, needs no key
+//! and no network, and is deterministic: the same seed gives the same answers. It serves for tests,
+//! trials and the demo.
 
 mod behaviour;
 mod dialect;

@@ -1,29 +1,28 @@
-//! Where in a document does a text end that somebody may have written a little differently?
+//! Finds where a text ends in a document, ignoring white space and escapes.
 
 use std::sync::OnceLock;
 
-/// A document that can be searched with and without regard to white space and to how characters
-/// are escaped.
+/// A document that can be searched exactly, or ignoring white space and escapes.
 pub(super) struct Places {
     document: String,
-    /// The characters that count, and the offset after each; many, and seldom needed.
+    /// The compared characters, with the offset after each. Computed on first use..
     characters: OnceLock<Vec<(char, usize)>>,
 }
 
 impl Places {
-    pub(super) fn of(document: &str) -> Self {
+    pub(super) fn new(document: &str) -> Self {
         Self {
             document: document.to_owned(),
             characters: OnceLock::new(),
         }
     }
 
-    /// The offset in the document after the last occurrence of `text` up to `near`, else after the
-    /// first beyond it, or after the one that ends nearest to it if it is written differently.
+    /// The offset after the last occurrence of `text` up to `near`, else after the first one beyond
+    /// it, else after the inexact occurrence that ends nearest to it.
     pub(super) fn end_of(&self, text: &str, near: usize) -> Option<usize> {
         let before = self.document.floor_char_boundary(near);
         let start = self.document[..before].rfind(text);
-        // One who has just begun may be asked to go on where another had stopped.
+        // A new model may be asked to continue where another process had stopped.
         let start = start.or_else(|| self.document.find(text));
         if let Some(start) = start.filter(|_| !text.is_empty()) {
             return Some(start + text.len());
@@ -39,8 +38,8 @@ impl Places {
             .enumerate()
             .filter(|(index, (character, _))| {
                 *character == last && index + 1 >= wanted.len() && {
-                    let found = &characters[index + 1 - wanted.len()..=*index];
-                    found
+                    let candidate = &characters[index + 1 - wanted.len()..=*index];
+                    candidate
                         .iter()
                         .rev()
                         .map(|(character, _)| character)
@@ -52,7 +51,7 @@ impl Places {
     }
 }
 
-/// The characters of a text but for white space, with `\u` escapes read, and where each ends.
+/// The characters of a text without white space, with decoded `\u` escapes, and where each ends.
 fn plain(text: &str) -> Vec<(char, usize)> {
     let mut characters = Vec::with_capacity(text.len());
     let mut rest = text.char_indices();
@@ -72,7 +71,7 @@ fn plain(text: &str) -> Vec<(char, usize)> {
     characters
 }
 
-/// The character that a `\u` escape, or a pair of them, stands for, and its length.
+/// The character that a `\u` escapeor surrogate pair encodes, and its length.
 fn escape(text: &str) -> Option<(char, usize)> {
     let unit = |text: &str| u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
     let first = unit(text)?;
@@ -89,8 +88,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_a_text_in_other_clothes() {
-        let places = Places::of(r#"{"a": "é😀", "b": [1, 2]}"#);
+    fn finds_a_text_with_other_spaces_and_escapes() {
+        let places = Places::new(r#"{"a": "é😀", "b": [1, 2]}"#);
         assert_eq!(places.end_of(r#""\u00e9\ud83d\ude00","b":["#, 0), Some(22));
         assert_eq!(places.end_of("1,\n2", 0), Some(26));
         assert_eq!(places.end_of("absent", 0), None);
@@ -99,7 +98,7 @@ mod tests {
 
     #[test]
     fn takes_the_nearest_of_several() {
-        let places = Places::of("[1, 1, 1, 1]");
+        let places = Places::new("[1, 1, 1, 1]");
         assert_eq!(places.end_of("1", 5), Some(5));
         assert_eq!(places.end_of(", ", 7), Some(7));
         assert_eq!(places.end_of("1", 100), Some(11));

@@ -1,4 +1,4 @@
-//! Numbers that are drawn the same way every time.
+//! A deterministic random number generator.
 
 /// A generator with a seed (`SplitMix64`).
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ impl Random {
         mixed ^= mixed >> 31;
         usize::try_from(mixed % (limit.max(1) as u64)).unwrap_or_default()
     }
-    /// Puts items into an order of their own.
+    /// Shuffles items.
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

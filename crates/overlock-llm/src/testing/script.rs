@@ -1,4 +1,4 @@
-//! The model that plays a script.
+//! The scripted model.
 
 use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,45 +17,45 @@ use super::turn::Turns;
 use crate::backend::{Backend, BackendError, Call, Event, Events, Usage};
 use crate::prompt::{KPI_FORM, OVERLAP, WRITTEN};
 
-/// What the model knows and how it behaves.
+/// The document and the behaviours of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// The document it is asked for.
+    /// The document.
     pub document: String,
-    /// How many bytes it says at once, at least and at most.
+    /// The minimum and maximum length of a piece in bytes.
     pub breath: (usize, usize),
-    /// What it may do when it is asked to go on: each comes once, in an order of its own, before
-    /// any comes twice. None is [`Behaviour::AsAsked`].
+    /// The behaviours for continuations. They are used in random order, each once before any comes
+    /// twice. If empty, [`Behaviour::AsAsked`].
     pub behaviours: Vec<Behaviour>,
-    /// What is drawn depends on this alone.
+    /// The seed of all randomness.
     pub seed: u64,
 }
 
 /// A model that plays a script.
 ///
-/// It is asked like any other model and finds in the prompt where it had stopped, so that it may
-/// be asked twice, or by another process.
+/// Like a real model, it finds in the prompt where it had stopped, so a call may be repeated or
+/// made by another process.
 pub struct ScriptedModel {
     script: Script,
     places: Places,
     turns: Mutex<Turns>,
 }
 
-/// What it is asked for.
-enum Asked<'a> {
+/// What a prompt asks for.
+enum PromptKind<'a> {
     Document,
-    /// What follows this, which it is to repeat.
+    /// The text after this one, which the answer should repeat.
     Overlap(&'a str),
-    /// What follows this, which it need not repeat.
+    /// The text after this one, without repeating it.
     Prefill(&'a str),
-    /// What is missing after this, as a document of its own.
+    /// The part of the document after this text, as a separate document.
     Remainder(&'a str),
-    /// What can be counted in it.
+    /// The KPIs of the document.
     Kpis,
 }
 
-/// What it says.
-struct Reply {
+/// The answer to a call.
+struct ScriptedAnswer {
     text: String,
     is_cut: bool,
 }
@@ -64,48 +64,48 @@ impl ScriptedModel {
     /// A model that plays this script.
     pub fn new(script: Script) -> Self {
         Self {
-            places: Places::of(&script.document),
+            places: Places::new(&script.document),
             turns: Mutex::new(Turns::new(script.seed)),
             script,
         }
     }
 
-    /// What it did so far at each call for its document.
+    /// Its behaviour in each call for its document so far.
     pub fn behaved(&self) -> Vec<Behaviour> {
         self.turns().behaved.clone()
     }
 
-    /// What it says to a call.
-    fn reply(&self, call: &Call) -> Reply {
+    /// The answer to a call.
+    fn answer(&self, call: &Call) -> ScriptedAnswer {
         let turns = &mut *self.turns();
-        let asked = match &call.prefill {
-            Some(prefill) => Asked::Prefill(prefill),
-            None => Asked::of(last_message(call)),
+        let kind = match &call.prefill {
+            Some(prefill) => PromptKind::Prefill(prefill),
+            None => PromptKind::from_prompt(last_message(call)),
         };
-        let words = asked.words(last_message(call));
+        let words = kind.without_quotation(last_message(call));
         let find = |text: &str| {
             let again = turns.place(&self.script.document, words, text);
             again.or_else(|| self.places.end_of(text, turns.furthest))
         };
-        let (from, repeated) = match asked {
-            Asked::Kpis => {
-                return Reply {
-                    text: lists(&self.script.document),
+        let (from, repeated) = match kind {
+            PromptKind::Kpis => {
+                return ScriptedAnswer {
+                    text: list_kpis(&self.script.document),
                     is_cut: false,
                 };
             }
-            Asked::Document => (Some(0), ""),
-            Asked::Overlap(text) => (find(text), text),
-            Asked::Remainder(text) => (find(text), ""),
-            // What stands before the end of it may be a prompt.
-            Asked::Prefill(text) => {
+            PromptKind::Document => (Some(0), ""),
+            PromptKind::Overlap(text) => (find(text), text),
+            PromptKind::Remainder(text) => (find(text), ""),
+            // A raw completion has the prompt before the prefill, so only the end is searched.
+            PromptKind::Prefill(text) => {
                 let ends = [200, 100, 60, 40, 20].map(|count| last_characters(text, count));
                 (ends.into_iter().find_map(find), "")
             }
         };
-        // It was never that far: a prompt that holds none of the document is a new one.
+        // A prompt without a part of the document asks for all of it.
         let mut from = from.unwrap_or(0);
-        if matches!(asked, Asked::Prefill(_)) && self.remembers_blanks() {
+        if matches!(kind, PromptKind::Prefill(_)) && self.remembers_blanks() {
             let unseen = self.script.document.get(from..turns.furthest);
             if unseen.is_some_and(|unseen| unseen.trim().is_empty()) {
                 from = turns.furthest;
@@ -113,28 +113,28 @@ impl ScriptedModel {
         }
         let document = &self.script.document;
         let end = turns.next_stop(&self.script, from);
-        let piece = Piece {
+        let piece = NextPiece {
             document,
             from,
             end,
             repeated,
         };
-        let (behaviour, text) = match asked {
-            Asked::Document | Asked::Kpis | Asked::Prefill(_) => {
+        let (behaviour, text) = match kind {
+            PromptKind::Document | PromptKind::Kpis | PromptKind::Prefill(_) => {
                 (Behaviour::AsAsked, document[from..end].to_owned())
             }
-            Asked::Remainder(_) => (Behaviour::AsAsked, piece.in_wrapper()),
-            Asked::Overlap(_) => {
+            PromptKind::Remainder(_) => (Behaviour::AsAsked, piece.as_remainder()),
+            PromptKind::Overlap(_) => {
                 let cut_in_space = repeated.ends_with([' ', '\n', '\r', '\t']);
                 let behaviour = turns.next_behaviour(&self.script, from, cut_in_space);
-                piece.say(behaviour, &mut turns.random)
+                piece.write(behaviour, &mut turns.random)
             }
         };
-        let end_said = if behaviour.goes_on() { end } else { from };
-        turns.took(behaviour, words, from..end_said);
-        Reply {
+        let answer_end = if behaviour.has_new_text() { end } else { from };
+        turns.record(behaviour, words, from..answer_end);
+        ScriptedAnswer {
             text,
-            is_cut: end_said < document.len() && behaviour.goes_on(),
+            is_cut: answer_end < document.len() && behaviour.has_new_text(),
         }
     }
 
@@ -147,8 +147,8 @@ impl ScriptedModel {
     }
 }
 
-impl<'a> Asked<'a> {
-    fn of(prompt: &'a str) -> Self {
+impl<'a> PromptKind<'a> {
+    fn from_prompt(prompt: &'a str) -> Self {
         if let Some(overlap) = OVERLAP.find(prompt) {
             return Self::Overlap(overlap);
         }
@@ -161,8 +161,8 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The prompt without what it quotes of the end of the document.
-    fn words<'b>(&self, prompt: &'b str) -> &'b str {
+    /// The prompt without the quoted end of the document.
+    fn without_quotation<'b>(&self, prompt: &'b str) -> &'b str {
         match self {
             Self::Overlap(text) | Self::Remainder(text) => {
                 prompt.rfind(text).map_or(prompt, |at| &prompt[..at])
@@ -175,19 +175,19 @@ impl<'a> Asked<'a> {
 impl Backend for ScriptedModel {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         const PIECE: usize = 160;
-        let Reply { text, is_cut } = self.reply(&call);
+        let ScriptedAnswer { text, is_cut } = self.answer(&call);
         let mut events: Vec<_> = pieces(&text, PIECE)
             .map(|piece| Ok(Event::Text(piece.to_owned())))
             .collect();
         let finish = if is_cut { "length" } else { "stop" };
         events.push(Ok(Event::Finish(finish.to_owned())));
-        events.push(Ok(Event::Usage(taken(call, &text))));
+        events.push(Ok(Event::Usage(usage(call, &text))));
         future::ready(Ok(stream::iter(events).boxed())).boxed()
     }
 }
 
-/// What a call and its answer take, counted as the provider of the model does.
-fn taken(call: Call, answer: &str) -> Usage {
+/// The usage of a call, counted with the model's tokenizer.
+fn usage(call: Call, answer: &str) -> Usage {
     let request = ChatRequest::from_value(Value::Object(call.request)).ok();
     let name = request.as_ref().and_then(ChatRequest::model);
     let counter = ChatCounter::for_model(&Models::default().find(name.unwrap_or_default()));
@@ -204,8 +204,8 @@ fn last_message(call: &Call) -> &str {
     content.unwrap_or_default()
 }
 
-/// The lists at the top of a document, as things to count.
-fn lists(document: &str) -> String {
+/// The top-level arrays of a document as KPIs.
+fn list_kpis(document: &str) -> String {
     let document: Value = serde_json::from_str(document).unwrap_or_default();
     let kpi = |name: &str, path: &str, list: &Vec<Value>| json!({ "id": name, "description": name, "json_path": path, "target_value": list.len() });
     let kpis: Vec<Value> = match &document {
@@ -220,28 +220,28 @@ fn lists(document: &str) -> String {
     json!({ "kpis": kpis }).to_string()
 }
 
-/// The next piece of a document, and what of the text before it is to be repeated.
-struct Piece<'a> {
+/// The next piece of a document, and the text before it that should be repeated.
+struct NextPiece<'a> {
     document: &'a str,
     from: usize,
     end: usize,
     repeated: &'a str,
 }
 
-impl Piece<'_> {
-    /// What is said, and what that is: in a document that repeats itself the very words that were
-    /// asked for may come elsewhere than before the rest, and nobody could tell.
-    fn say(&self, behaviour: Behaviour, random: &mut Random) -> (Behaviour, String) {
-        let text = self.words(behaviour, random);
+impl NextPiece<'_> {
+    /// Writes the piece. If the document contains the repeated text elsewhere, an inexact repetition
+    /// could be joined there, so it is written as asked instead.
+    fn write(&self, behaviour: Behaviour, random: &mut Random) -> (Behaviour, String) {
+        let text = self.text(behaviour, random);
         let rest = &self.document[self.from..self.end];
-        let found = text.find(self.repeated).map(|at| at + self.repeated.len());
-        if behaviour.repeats_to_the_byte() || found.is_none_or(|end| text[end..] == *rest) {
+        let repeated_end = text.find(self.repeated).map(|at| at + self.repeated.len());
+        if behaviour.repeats_exactly() || repeated_end.is_none_or(|end| text[end..] == *rest) {
             return (behaviour, text);
         }
         (Behaviour::AsAsked, format!("{}{rest}", self.repeated))
     }
 
-    fn words(&self, behaviour: Behaviour, random: &mut Random) -> String {
+    fn text(&self, behaviour: Behaviour, random: &mut Random) -> String {
         let rest = &self.document[self.from..self.end];
         let before = &self.document[..self.from];
         let repeated = self.repeated;
@@ -268,8 +268,8 @@ impl Piece<'_> {
             Behaviour::OtherSpaces => format!("{}{rest}", self.respaced()),
             Behaviour::OtherEscapes => format!("{}{rest}", escaped(repeated)),
             Behaviour::RepeatsLess => {
-                let kept = (repeated.chars().count() * 2 / 3).max(30);
-                format!("{}{rest}", last_characters(repeated, kept))
+                let count = (repeated.chars().count() * 2 / 3).max(30);
+                format!("{}{rest}", last_characters(repeated, count))
             }
             Behaviour::RepeatsMore => {
                 let more = repeated.chars().count() + 20 + random.below(60);
@@ -286,9 +286,9 @@ impl Piece<'_> {
         }
     }
 
-    /// What is missing of the outermost open array, in the containers around it. The item that was
-    /// cut is written again, whole.
-    fn in_wrapper(&self) -> String {
+    /// The missing part of the outermost open array, in its containers. The cut item is written
+    /// again from its start.
+    fn as_remainder(&self) -> String {
         let before = &self.document[..self.from];
         let open = open_containers(before);
         let is_array = |opener: &usize| before.as_bytes()[*opener] == b'[';
@@ -300,17 +300,15 @@ impl Piece<'_> {
         for (index, &opener) in open[..depth].iter().enumerate() {
             let key = key_before(&before[..opener]).filter(|_| index > 0);
             if let Some(key) = key {
-                let _ = write!(text, "{key}: "); // a string takes everything
+                let _ = write!(text, "{key}: "); // writing to a string cannot fail
             }
             text.push_str(&before[opener..=opener]);
         }
         let items = depth.checked_sub(1).map_or(0, |last| open[last] + 1);
         let item = last_comma(&before[items..]).map_or(items, |at| items + at + 1);
-        let (begun, rest) = (
-            before[item..].trim_start(),
-            &self.document[self.from..self.end],
-        );
-        // An item that is whole is not missing.
+        let begun = before[item..].trim_start();
+        let rest = &self.document[self.from..self.end];
+        // A complete item is not missing.
         if open.len() == depth && place(before) == Some(CutPlace::AfterValue) {
             let rest = rest.trim_start();
             return text + rest.strip_prefix(',').unwrap_or(rest).trim_start();
@@ -318,12 +316,12 @@ impl Piece<'_> {
         text + begun + rest
     }
 
-    /// Where an item begins that holds the cut.
+    /// The start of an item that contains the cut.
     fn item_start(&self) -> usize {
         let before = &self.document[..self.from];
         let open = open_containers(before);
-        // An item like the one before it could be either of them to a reader.
-        let is_alone = |start: usize| {
+        // An item equal to an earlier one would be ambiguous.
+        let is_unique = |start: usize| {
             let near = self
                 .document
                 .floor_char_boundary(start.saturating_sub(LONGEST_RESTART));
@@ -333,11 +331,11 @@ impl Piece<'_> {
         let inner = open
             .into_iter()
             .skip(1)
-            .find(|&start| self.from - start <= LONGEST_RESTART && is_alone(start));
+            .find(|&start| self.from - start <= LONGEST_RESTART && is_unique(start));
         inner.unwrap_or(self.from.saturating_sub(self.repeated.len()))
     }
 
-    /// What is repeated, as somebody with another taste would set it.
+    /// The repeated text with other white space.
     fn respaced(&self) -> String {
         let start = self.from.saturating_sub(self.repeated.len());
         let place = place(&self.document[..self.document.floor_char_boundary(start)]);
@@ -367,10 +365,10 @@ impl Piece<'_> {
     }
 }
 
-/// Nobody says more than this again.
+/// The maximum length that is repeated.
 const LONGEST_RESTART: usize = 4000;
 
-/// What a text is in the middle of, if it is cut.
+/// The place of the cut in a text, if it is cut.
 fn place(text: &str) -> Option<CutPlace> {
     let mut scanner = Scanner::new();
     scanner.feed(text.as_bytes());
@@ -388,7 +386,7 @@ fn open_containers(text: &str) -> Vec<usize> {
     open
 }
 
-/// The last comma that is in no container and no string of a text.
+/// The last comma of a text outside containers and strings.
 fn last_comma(text: &str) -> Option<usize> {
     let (mut depth, mut comma) = (0_usize, None);
     outside_strings(text, |at, byte| match byte {
@@ -413,7 +411,7 @@ fn outside_strings(text: &str, mut visit: impl FnMut(usize, u8)) {
     }
 }
 
-/// The name, with its quotes, of the member whose value a text stops before.
+/// The quoted key at the end of a text, if its value comes next.
 fn key_before(text: &str) -> Option<&str> {
     let key = text.trim_end().strip_suffix(':')?.trim_end();
     let inside = key.strip_suffix('"')?;
@@ -429,7 +427,7 @@ fn key_before(text: &str) -> Option<&str> {
     Some(&key[start..])
 }
 
-/// Everything beyond ASCII as an escape, as some models write it.
+/// A text with escaped non-ASCII characters, as some models write it.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -438,7 +436,7 @@ fn escaped(text: &str) -> String {
             continue;
         }
         for unit in character.encode_utf16(&mut [0; 2]) {
-            let _ = write!(escaped, "\\u{unit:04x}"); // a string takes everything
+            let _ = write!(escaped, "\\u{unit:04x}"); // writing to a string cannot fail
         }
     }
     escaped
@@ -449,7 +447,7 @@ fn last_characters(text: &str, count: usize) -> &str {
     &text[start.map_or(text.len(), |(start, _)| start)..]
 }
 
-/// A text in pieces of about so many bytes.
+/// A text in pieces of about this length.
 fn pieces(text: &str, len: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

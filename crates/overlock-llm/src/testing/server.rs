@@ -1,4 +1,4 @@
-//! Lets a scripted model be asked over HTTP, as a real one is.
+//! A local HTTP server for scripted models.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -28,63 +28,62 @@ use super::script::{Script, ScriptedModel};
 use crate::backend::{Backend, Event};
 use crate::http::PROBE_QUESTION;
 
-/// What goes wrong with an answer.
+/// A fault of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is refused with a status, and perhaps with a word on how long to wait.
+    /// An error with this status, and an optional `Retry-After` in seconds.
     Status(u16, Option<u64>),
-    /// The connection breaks after so many bytes of the stream.
+    /// The connection is reset after this many bytes of the stream.
     Reset(usize),
-    /// A pause of so many milliseconds comes before every event.
+    /// A pause in milliseconds before every event.
     Drip(u64),
-    /// Nothing more comes after so many bytes of the stream, and the connection stays open.
+    /// The stream stalls after this many bytes, and the connection stays open.
     Silence(usize),
-    /// Nothing comes at all.
+    /// No answer at all.
     NoAnswer,
-    /// An event in the middle is no JSON.
+    /// An event in the middle is not JSON.
     MalformedEvent,
-    /// The status is 200 and the body is an error.
+    /// The status is 200, but the body is an error.
     ErrorBody,
-    /// A whole answer comes although a stream was asked for.
+    /// The answer is not streamed although the request asks for it.
     NotStreamed,
-    /// The stream calls itself plain text.
+    /// The content type of the stream is plain text.
     WrongContentType,
     /// The answer never ends.
     Endless,
-    /// It says that it is done where it was cut, and the other way round.
+    /// The finish reasons `stop` and `length` are exchanged.
     WrongFinish,
-    /// It is refused if it was begun for the model, as newer models do.
+    /// A request with a prefill is rejected, as by newer models.
     RefusesPrefill,
-    /// It is refused, and the refusal says the key back.
+    /// An error that contains the client's key.
     TellsKey,
-    /// The stream turns into an error in the middle.
+    /// An error event in the middle of the stream.
     ErrorEvent,
-    /// After so many bytes of the stream nothing comes but comments, for ever.
+    /// After this many bytes of the stream, endless comments.
     KeepsAlive(usize),
-    /// After so many bytes of the stream nothing comes but empty pieces, for ever.
+    /// After this many bytes of the stream, endless empty pieces.
     EmptyPieces(usize),
-    /// It is an error whose body never ends.
+    /// An error whose body never ends.
     EndlessError,
-    /// A whole answer comes and calls itself plain text.
+    /// The answer is not streamed, and its content type is plain text.
     WholeAsText,
-    /// The stream calls itself JSON.
+    /// The content type of the stream is JSON.
     StreamAsJson,
-    /// It is compressed, which nobody asked for.
+    /// The body is compressed although the client did not ask for it.
     Compressed,
-    /// It is elsewhere.
+    /// A redirect.
     Moved,
-    /// Events of another kind come between the others.
+    /// Unknown events between the others.
     Pings,
     /// The model declines to answer.
     Declines,
-    /// The answer ends, but nothing says that the stream does, and the connection stays open.
+    /// The answer ends, but the stream does not, and the connection stays open.
     StaysOpen,
-    /// Characters that are escaped as two halves are torn: one half in an event, the other in the
-    /// next.
+    /// Escaped surrogate pairs are split between two events.
     TornCharacters,
-    /// The model writes white space up to its limit, so that its document does not begin.
+    /// The model writes white space up to its limit, so that no document begins.
     WritesWhiteSpace,
-    /// Reasoning that is no part of the text takes all tokens of the answer.
+    /// Reasoning uses up all tokens of the answer.
     OnlyReasons,
 }
 
@@ -99,10 +98,10 @@ impl Fault {
     }
 }
 
-/// A server on this machine's own address. Dropping it stops it.
+/// A server on the loopback address. Dropping it stops it.
 ///
-/// It speaks OpenAI's chat completions and raw completions, and Anthropic's messages. If a chat
-/// request demands the call of a tool, the document is the arguments of that call.
+/// It serves OpenAI's chat completions and raw completions, and Anthropic's messages. If a chat
+/// request forces a tool call, the document is the arguments of that call.
 pub struct ScriptedServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -112,29 +111,29 @@ pub struct ScriptedServer {
 struct Shared {
     models: Models,
     manner: Manner,
-    /// What goes wrong with the calls to come, the next one last.
+    /// The faults of the next calls, in reverse order.
     faults: Mutex<Vec<Option<Fault>>>,
-    /// What goes wrong with all calls after those.
-    habit: Option<Fault>,
-    asked: Mutex<Asked>,
-    answers: Arc<Answers>,
+    /// The fault of all calls after those.
+    default_fault: Option<Fault>,
+    requests: Mutex<RequestLog>,
+    counters: Arc<AnswerCounters>,
 }
 
-/// The requests so far, of which the latest are kept: whoever asks for ever fills no memory.
+/// The requests so far. Only the latest are stored, so that memory use is bounded.
 #[derive(Default)]
-struct Asked {
+struct RequestLog {
     calls: usize,
     latest: VecDeque<(usize, Value)>,
-    /// The bytes of those that are kept.
+    /// The total size of the stored requests.
     bytes: usize,
 }
 
-impl Asked {
-    /// So many bytes of requests are kept.
+impl RequestLog {
+    /// The maximum total size of the stored requests.
     const MOST: usize = 64 << 20;
 
-    /// Keeps a request of so many bytes; which one it is.
-    fn keep(&mut self, request: Value, bytes: usize) -> usize {
+    /// Stores a request and returns its number.
+    fn add(&mut self, request: Value, bytes: usize) -> usize {
         self.calls += 1;
         self.bytes += bytes;
         self.latest.push_back((bytes, request));
@@ -147,40 +146,39 @@ impl Asked {
     }
 }
 
-/// Who answers.
+/// The models of a server.
 enum Models {
-    /// The same one, whatever it is called.
+    /// One model for any name.
     One(Box<ScriptedModel>),
-    /// Each under its own name.
+    /// Models by name.
     Named(BTreeMap<String, ScriptedModel>),
 }
 
-/// What becomes of answers.
 #[derive(Default)]
-struct Answers {
+struct AnswerCounters {
     under_way: AtomicUsize,
     given_up: AtomicUsize,
     too_large: AtomicUsize,
 }
 
-/// An answer that is under way until this is dropped.
+/// Counts an answer as under way until it is dropped.
 struct UnderWay {
-    answers: Arc<Answers>,
-    is_said: bool,
+    counters: Arc<AnswerCounters>,
+    is_complete: bool,
 }
 
-type Body = StreamBody<BoxStream<'static, Result<Frame<Bytes>, std::io::Error>>>;
+type ScriptedBody = StreamBody<BoxStream<'static, Result<Frame<Bytes>, std::io::Error>>>;
 
-/// A request longer than this is not read.
+/// The maximum length of a request.
 const LONGEST_REQUEST: usize = 64 << 20;
 
 impl ScriptedServer {
-    /// Starts a server that plays a script; the first calls go wrong as told.
+    /// Starts a server that plays a script; the faults apply to its first calls.
     pub async fn start(script: Script, faults: &[Option<Fault>]) -> std::io::Result<Self> {
         Self::start_as(Manner::Unknown, script, faults).await
     }
 
-    /// The same with the manners of a product.
+    /// The same, imitating a product.
     pub async fn start_as(
         manner: Manner,
         script: Script,
@@ -190,15 +188,14 @@ impl ScriptedServer {
             models: Models::One(Box::new(ScriptedModel::new(script))),
             manner,
             faults: Mutex::new(faults.iter().rev().copied().collect()),
-            habit: None,
-            asked: Mutex::default(),
-            answers: Arc::default(),
+            default_fault: None,
+            requests: Mutex::default(),
+            counters: Arc::default(),
         })
         .await
     }
 
-    /// Starts a server with a model for each name, each of which plays a script of its own and
-    /// pauses for so many milliseconds before every event.
+    /// Starts a server with a model for each name, and a pause in milliseconds before every event.
     pub async fn start_named(
         scripts: impl IntoIterator<Item = (String, Script)>,
         pause: u64,
@@ -209,9 +206,9 @@ impl ScriptedServer {
             models: Models::Named(models.collect()),
             manner: Manner::Unknown,
             faults: Mutex::default(),
-            habit: Some(Fault::Drip(pause)),
-            asked: Mutex::default(),
-            answers: Arc::default(),
+            default_fault: Some(Fault::Drip(pause)),
+            requests: Mutex::default(),
+            counters: Arc::default(),
         })
         .await
     }
@@ -233,42 +230,39 @@ impl ScriptedServer {
         })
     }
 
-    /// The base address that a client is given.
+    /// The base URL for clients.
     pub fn base(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// The requests it has had so far, or the latest of very many.
+    /// The requests so far, or only the latest of very many.
     pub fn asked(&self) -> Vec<Value> {
-        let asked = locked(&self.shared.asked);
-        asked
-            .latest
-            .iter()
-            .map(|(_, request)| request.clone())
-            .collect()
+        let log = locked(&self.shared.requests);
+        let requests = log.latest.iter().map(|(_, request)| request.clone());
+        requests.collect()
     }
 
-    /// How many requests it has had so far.
+    /// The number of requests so far.
     pub fn calls(&self) -> usize {
-        locked(&self.shared.asked).calls
+        locked(&self.shared.requests).calls
     }
 
-    /// How many answers it is in the middle of.
+    /// How many answers are under way.
     pub fn under_way(&self) -> usize {
-        self.shared.answers.under_way.load(Ordering::Relaxed)
+        self.shared.counters.under_way.load(Ordering::Relaxed)
     }
 
-    /// How many answers nobody waited for to their end.
+    /// How many answers were cancelled by the client.
     pub fn given_up(&self) -> usize {
-        self.shared.answers.given_up.load(Ordering::Relaxed)
+        self.shared.counters.given_up.load(Ordering::Relaxed)
     }
 
-    /// How many requests it has refused because they are too large.
+    /// How many requests were rejected for their size.
     pub fn refused_for_size(&self) -> usize {
-        self.shared.answers.too_large.load(Ordering::Relaxed)
+        self.shared.counters.too_large.load(Ordering::Relaxed)
     }
 
-    /// What its models did at each call for a document that they answered.
+    /// The behaviours of its models in each call for a document so far.
     pub fn behaved(&self) -> Vec<Behaviour> {
         match &self.shared.models {
             Models::One(model) => model.behaved(),
@@ -289,57 +283,57 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
         let shared = Arc::clone(&shared);
         async move { Ok::<_, Infallible>(shared.answer(request).await) }
     });
-    // A client that goes away in the middle is no news.
+    // A client disconnect is not an error.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
 impl Shared {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, request: Request<Incoming>) -> Response<ScriptedBody> {
         let path = request.uri().path();
-        if let Some(fact) = self.manner.fact(path) {
-            return whole(StatusCode::OK, &fact);
+        if let Some(information) = self.manner.information(path) {
+            return json_response(StatusCode::OK, &information);
         }
         let Some(dialect) = Dialect::at(path) else {
             let path = path.to_owned();
-            return self.counted(&path, &all_of(request).await);
+            return self.count(&path, &read_body(request).await);
         };
         let headers = request.headers().clone();
-        let body = all_of(request).await;
+        let body = read_body(request).await;
         let Ok(Value::Object(request)) = serde_json::from_slice(&body) else {
-            return refusal(&dialect, 400, "the body is not a JSON object", None);
+            return error_response(&dialect, 400, "the body is not a JSON object", None);
         };
         let dialect = dialect.answering(&request);
         if let Err((status, message)) = dialect.check(&headers, &request) {
-            return refusal(&dialect, status, &message, None);
+            return error_response(&dialect, status, &message, None);
         }
-        let Some(model) = self.models.called(&request) else {
-            return refusal(&dialect, 404, "the model does not exist", None);
+        let Some(model) = self.models.for_request(&request) else {
+            return error_response(&dialect, 404, "the model does not exist", None);
         };
         if is_probe(&request) {
-            return self.probed(&dialect);
+            return self.probe(&dialect);
         }
-        let number = locked(&self.asked).keep(Value::Object(request.clone()), body.len());
+        let number = locked(&self.requests).add(Value::Object(request.clone()), body.len());
         let name = request.get("model").and_then(Value::as_str);
         let heading = Heading {
             number,
             model: name.unwrap_or("scripted").to_owned(),
         };
-        if let Some(said) = self.manner.too_large(&request) {
-            self.answers.too_large.fetch_add(1, Ordering::Relaxed);
-            return whole(StatusCode::BAD_REQUEST, &said);
+        if let Some(error) = self.manner.size_error(&request) {
+            self.counters.too_large.fetch_add(1, Ordering::Relaxed);
+            return json_response(StatusCode::BAD_REQUEST, &error);
         }
-        let under_way = UnderWay::new(&self.answers);
-        let fault = locked(&self.faults).pop().unwrap_or(self.habit);
-        let refuses_prefill =
+        let under_way = UnderWay::new(&self.counters);
+        let fault = locked(&self.faults).pop().unwrap_or(self.default_fault);
+        let rejects_prefill =
             fault == Some(Fault::RefusesPrefill) || self.manner.refuses_prefill(&request);
-        let refuses = refuses_prefill && is_begun(&request);
-        if let Some(answer) = instead(fault, refuses, &dialect, &headers, &heading).await {
+        let rejects = rejects_prefill && has_prefill(&request);
+        if let Some(answer) = without_model(fault, rejects, &dialect, &headers, &heading).await {
             return answer;
         }
-        let is_whole = matches!(fault, Some(Fault::NotStreamed | Fault::WholeAsText));
-        let streams = request.get("stream") == Some(&json!(true)) && !is_whole;
+        let never_streams = matches!(fault, Some(Fault::NotStreamed | Fault::WholeAsText));
+        let streams = request.get("stream") == Some(&json!(true)) && !never_streams;
         let mut events = match fault.and_then(Fault::before_document) {
             Some(text) => vec![
                 Event::Text(text.to_owned()),
@@ -352,40 +346,40 @@ impl Shared {
         }
         if streams {
             let answer = streamed(&heading, &events, &dialect, fault);
-            return answer.map(|body| until_said(body, under_way));
+            return answer.map(|body| until_complete(body, under_way));
         }
         if let Some(Fault::Drip(milliseconds)) = fault {
             let pauses = u64::try_from(events.len()).unwrap_or(u64::MAX);
             let pause = Duration::from_millis(milliseconds.saturating_mul(pauses));
             tokio::time::sleep(pause).await;
         }
-        let mut answer = whole(StatusCode::OK, &dialect.whole(&heading, &events));
+        let mut answer = json_response(StatusCode::OK, &dialect.complete(&heading, &events));
         if fault == Some(Fault::WholeAsText) {
             let kind = HeaderValue::from_static("text/plain");
             answer.headers_mut().insert(CONTENT_TYPE, kind);
         }
-        answer.map(|body| until_said(body, under_way))
+        answer.map(|body| until_complete(body, under_way))
     }
 }
 
-/// What a server with this fault answers instead of an answer of the model, if it does.
-async fn instead(
+/// The answer of a server with this fault, if it does not call the model.
+async fn without_model(
     fault: Option<Fault>,
-    refuses_prefill: bool,
+    rejects_prefill: bool,
     dialect: &Dialect,
     headers: &HeaderMap,
     heading: &Heading,
-) -> Option<Response<Body>> {
+) -> Option<Response<ScriptedBody>> {
     Some(match fault {
         Some(Fault::Status(status, retry_after)) => {
-            refusal(dialect, status, "the model is busy", retry_after)
+            error_response(dialect, status, "the model is busy", retry_after)
         }
-        Some(Fault::ErrorBody) => whole(StatusCode::OK, &dialect.error(529, "overloaded")),
-        Some(Fault::TellsKey) => refusal(dialect, 400, &unknown_key(headers), None),
-        _ if refuses_prefill => refusal(dialect, 400, NO_PREFILL, None),
+        Some(Fault::ErrorBody) => json_response(StatusCode::OK, &dialect.error(529, "overloaded")),
+        Some(Fault::TellsKey) => error_response(dialect, 400, &unknown_key(headers), None),
+        _ if rejects_prefill => error_response(dialect, 400, NO_PREFILL, None),
         Some(Fault::NoAnswer) => std::future::pending().await,
         Some(Fault::EndlessError) => {
-            let body = again_and_again("busy ".to_owned());
+            let body = endless("busy ".to_owned());
             response(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", body)
         }
         Some(Fault::Compressed) => {
@@ -396,7 +390,7 @@ async fn instead(
             answer
         }
         Some(Fault::Moved) => {
-            let mut answer = refusal(dialect, 301, "moved", None);
+            let mut answer = error_response(dialect, 301, "moved", None);
             let place = HeaderValue::from_static("https://elsewhere.example/v1?key=hunter2");
             answer.headers_mut().insert(LOCATION, place);
             answer
@@ -412,7 +406,7 @@ async fn instead(
     })
 }
 
-async fn all_of(request: Request<Incoming>) -> Bytes {
+async fn read_body(request: Request<Incoming>) -> Bytes {
     let body = Limited::new(request.into_body(), LONGEST_REQUEST);
     let body = body.collect().await;
     body.map(http_body_util::Collected::to_bytes)
@@ -420,27 +414,27 @@ async fn all_of(request: Request<Incoming>) -> Bytes {
 }
 
 impl Shared {
-    /// What is said to somebody who counts a request, if this server does.
-    fn counted(&self, path: &str, body: &[u8]) -> Response<Body> {
+    /// The answer to a request to count tokens.
+    fn count(&self, path: &str, body: &[u8]) -> Response<ScriptedBody> {
         let request = serde_json::from_slice(body).unwrap_or_default();
-        if let Some(counted) = self.manner.counts(path, &request) {
-            return whole(StatusCode::OK, &counted);
+        if let Some(counted) = self.manner.count(path, &request) {
+            return json_response(StatusCode::OK, &counted);
         }
-        let message = format!("there is nothing at `{path}`");
-        refusal(&Dialect::Chat, 404, &message, None)
+        let message = format!("not found: `{path}`");
+        error_response(&Dialect::Chat, 404, &message, None)
     }
 
-    /// What is said to somebody who finds out whether an answer can be begun.
-    fn probed(&self, dialect: &Dialect) -> Response<Body> {
-        let Some(text) = self.manner.goes_on() else {
-            return refusal(dialect, 400, NO_PREFILL, None);
+    /// The answer to a probe for prefill support.
+    fn probe(&self, dialect: &Dialect) -> Response<ScriptedBody> {
+        let Some(text) = self.manner.probe_answer() else {
+            return error_response(dialect, 400, NO_PREFILL, None);
         };
         let message = json!({ "role": "assistant", "content": text });
         let choice = json!({ "index": 0, "message": message, "finish_reason": "length" });
-        whole(StatusCode::OK, &json!({ "choices": [choice] }))
+        json_response(StatusCode::OK, &json!({ "choices": [choice] }))
     }
 
-    /// What the model says to a request, as a server with these manners passes it on.
+    /// The model's answer to a request, as this product would send it.
     async fn events(
         &self,
         model: &ScriptedModel,
@@ -452,22 +446,22 @@ impl Shared {
         if has_format && self.manner.restarts_grammar() {
             call.prefill = None;
         }
-        if has_format && self.manner.begins_again() {
-            // Without the words of the prompt the model does not know where it had stopped.
+        if has_format && self.manner.restarts_document() {
+            // Without the prompt the model does not know where it had stopped.
             call.request.remove("messages");
         }
         let echo = call.prefill.clone().filter(|_| self.manner.echoes());
-        let said = match model.call(call).await {
+        let answer = match model.call(call).await {
             Ok(events) => events.filter_map(async |event| event.ok()).collect().await,
             Err(_) => Vec::new(),
         };
-        echo.into_iter().map(Event::Text).chain(said).collect()
+        echo.into_iter().map(Event::Text).chain(answer).collect()
     }
 }
 
 impl Models {
-    /// The model that a request is for.
-    fn called(&self, request: &Map<String, Value>) -> Option<&ScriptedModel> {
+    /// The model for a request.
+    fn for_request(&self, request: &Map<String, Value>) -> Option<&ScriptedModel> {
         match self {
             Self::One(model) => Some(model),
             Self::Named(models) => models.get(request.get("model")?.as_str()?),
@@ -476,33 +470,33 @@ impl Models {
 }
 
 impl UnderWay {
-    fn new(answers: &Arc<Answers>) -> Self {
-        answers.under_way.fetch_add(1, Ordering::Relaxed);
+    fn new(counters: &Arc<AnswerCounters>) -> Self {
+        counters.under_way.fetch_add(1, Ordering::Relaxed);
         Self {
-            answers: Arc::clone(answers),
-            is_said: false,
+            counters: Arc::clone(counters),
+            is_complete: false,
         }
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.answers.under_way.fetch_sub(1, Ordering::Relaxed);
-        if !self.is_said {
-            self.answers.given_up.fetch_add(1, Ordering::Relaxed);
+        self.counters.under_way.fetch_sub(1, Ordering::Relaxed);
+        if !self.is_complete {
+            self.counters.given_up.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// A body that is under way until all of it is said. Nobody has to wait for what follows the word
-/// that ends a stream.
-fn until_said(body: Body, under_way: UnderWay) -> Body {
+/// A body that is under way until it is sent completely. After the last event of a stream, the
+/// client need not wait for its end.
+fn until_complete(body: ScriptedBody, under_way: UnderWay) -> ScriptedBody {
     let frames = stream::unfold((body, under_way), |(mut body, mut under_way)| async {
         let frame = body.next().await;
         let data = frame
             .as_ref()
             .and_then(|frame| frame.as_ref().ok()?.data_ref());
-        under_way.is_said |= frame.is_none() || data.is_some_and(|data| data.ends_with(DONE));
+        under_way.is_complete |= frame.is_none() || data.is_some_and(|data| data.ends_with(DONE));
         Some((frame?, (body, under_way)))
     });
     StreamBody::new(frames.boxed())
@@ -511,7 +505,7 @@ fn until_said(body: Body, under_way: UnderWay) -> Body {
 /// The last event of a stream.
 const DONE: &[u8] = b"data: [DONE]\n\n";
 
-/// Whether a request only finds out what the server can do. It is none of those that are counted.
+/// Whether a request is a probe. Probes are not counted as calls.
 fn is_probe(request: &Map<String, Value>) -> bool {
     let messages = request.get("messages").and_then(Value::as_array);
     let first = messages.and_then(|messages| messages.first());
@@ -526,21 +520,21 @@ fn with_wrong_finish(event: Event) -> Event {
     }
 }
 
-/// What is said of a key by somebody who should not say it.
+/// An error message that contains the client's keys.
 fn unknown_key(headers: &HeaderMap) -> String {
-    let told = ["authorization", "x-api-key"].map(|name| headers.get(name));
-    let told = told.into_iter().flatten();
-    let told = told.filter_map(|key| key.to_str().ok());
-    told.fold("this key is not known:".to_owned(), |text, key| {
+    let keys = ["authorization", "x-api-key"].map(|name| headers.get(name));
+    let keys = keys.into_iter().flatten();
+    let keys = keys.filter_map(|key| key.to_str().ok());
+    keys.fold("this key is not known:".to_owned(), |text, key| {
         format!("{text} {key}")
     })
 }
 
-/// What newer models say to an answer that was begun for them.
+/// The error of newer models for a prefill.
 const NO_PREFILL: &str = "This model does not support assistant message prefill.";
 
-/// Whether the answer to a request was begun for the model.
-fn is_begun(request: &Map<String, Value>) -> bool {
+/// Whether a request has a prefill.
+fn has_prefill(request: &Map<String, Value>) -> bool {
     let messages = request.get("messages").and_then(Value::as_array);
     let last = messages.and_then(|messages| messages.last());
     last.is_none_or(|last| last["role"] == "assistant")
@@ -551,7 +545,7 @@ fn streamed(
     events: &[Event],
     dialect: &Dialect,
     fault: Option<Fault>,
-) -> Response<Body> {
+) -> Response<ScriptedBody> {
     let mut chunks = match fault {
         Some(Fault::TornCharacters) => torn(heading, dialect, events),
         _ => dialect.stream(heading, events),
@@ -580,7 +574,7 @@ fn streamed(
         Some(Fault::Reset(bytes)) => {
             let first: Vec<_> = first_bytes(chunks, bytes).map(frame).collect();
             let reset = stream::once(async {
-                // What was said before is on its way only when nothing follows at once.
+                // The first bytes are sent only if the stream yields before the error.
                 tokio::task::yield_now().await;
                 Err(std::io::Error::other("the script says so"))
             });
@@ -603,7 +597,7 @@ fn streamed(
                 Some(Fault::EmptyPieces(_)) => dialect.chunk(heading, &Event::Text(String::new())),
                 _ => ": keep-alive\n\n".to_owned(),
             };
-            stream::iter(first).chain(again_and_again(empty)).boxed()
+            stream::iter(first).chain(endless(empty)).boxed()
         }
         Some(Fault::Drip(milliseconds)) => stream::iter(chunks)
             .then(move |chunk| async move {
@@ -623,9 +617,9 @@ fn streamed(
     response(StatusCode::OK, kind, body)
 }
 
-/// A stream in which every character that is escaped as two halves is torn between them.
+/// A stream in which every surrogate pair is escaped and split between two events.
 fn torn(heading: &Heading, dialect: &Dialect, events: &[Event]) -> Vec<String> {
-    // Stands for a half until the event is written: no text can hold one.
+    // A placeholder for one surrogate, which Rust strings cannot contain.
     const HALF: char = '\u{e000}';
     let mut halves = Vec::new();
     let mut pieces = Vec::new();
@@ -657,8 +651,8 @@ fn torn(heading: &Heading, dialect: &Dialect, events: &[Event]) -> Vec<String> {
     chunks.filter_map(written).collect()
 }
 
-/// The same text for ever, with a short pause before each.
-fn again_and_again(text: String) -> BoxStream<'static, Result<Frame<Bytes>, std::io::Error>> {
+/// Repeats a text forever, with a short pause before each.
+fn endless(text: String) -> BoxStream<'static, Result<Frame<Bytes>, std::io::Error>> {
     stream::repeat(Bytes::from(text))
         .then(|text| async {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -667,7 +661,7 @@ fn again_and_again(text: String) -> BoxStream<'static, Result<Frame<Bytes>, std:
         .boxed()
 }
 
-/// The chunks up to about so many bytes.
+/// The first chunks, up to about this many bytes.
 fn first_bytes(chunks: Vec<String>, bytes: usize) -> impl Iterator<Item = String> {
     let mut left = bytes;
     chunks.into_iter().take_while(move |chunk| {
@@ -677,22 +671,22 @@ fn first_bytes(chunks: Vec<String>, bytes: usize) -> impl Iterator<Item = String
     })
 }
 
-fn refusal(
+fn error_response(
     dialect: &Dialect,
     status: u16,
     message: &str,
     retry_after: Option<u64>,
-) -> Response<Body> {
+) -> Response<ScriptedBody> {
     let body = dialect.error(status, message);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = whole(status, &body);
+    let mut response = json_response(status, &body);
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     response
 }
 
-fn whole(status: StatusCode, value: &Value) -> Response<Body> {
+fn json_response(status: StatusCode, value: &Value) -> Response<ScriptedBody> {
     let body = stream::iter([Ok(Frame::data(Bytes::from(value.to_string())))]);
     response(status, "application/json", body.boxed())
 }
@@ -701,7 +695,7 @@ fn response(
     status: StatusCode,
     kind: &'static str,
     body: BoxStream<'static, Result<Frame<Bytes>, std::io::Error>>,
-) -> Response<Body> {
+) -> Response<ScriptedBody> {
     let mut response = Response::new(StreamBody::new(body));
     *response.status_mut() = status;
     let kind = HeaderValue::from_static(kind);

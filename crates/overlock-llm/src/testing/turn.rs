@@ -1,4 +1,4 @@
-//! What does the model do at its next turn, and how far does it get?
+//! Chooses the model's next behaviour and where its answer is cut.
 
 use std::ops::Range;
 
@@ -8,27 +8,27 @@ use super::behaviour::Behaviour;
 use super::random::Random;
 use super::script::Script;
 
-/// What a model remembers from turn to turn.
+/// The state of a model between calls.
 #[derive(Debug)]
 pub(super) struct Turns {
     pub(super) random: Random,
-    /// How far it has come in its document.
+    /// The furthest offset in the document so far.
     pub(super) furthest: usize,
     last: Option<Turn>,
-    /// What it has done so far.
+    /// The behaviours so far.
     pub(super) behaved: Vec<Behaviour>,
-    /// What it is still to do before it does anything twice, the next one last.
+    /// The behaviours that are left before any comes twice, in reverse order.
     deck: Vec<Behaviour>,
-    /// Where it has been cut off so far.
+    /// The kinds of places where it was cut so far.
     places: Vec<CutPlace>,
 }
 
-/// What it said at its last turn.
+/// The last call.
 #[derive(Debug)]
 struct Turn {
-    /// What it was told, but for the end of its document.
+    /// The prompt without the quoted end of the document.
     words: String,
-    /// Where in its document the piece begins and ends.
+    /// The range of the piece in the document.
     piece: Range<usize>,
 }
 
@@ -44,9 +44,9 @@ impl Turns {
         }
     }
 
-    /// Where the text that it is to go on from ends: where the last piece does, or where that began
-    /// if it was not taken. In a document that repeats itself both may be, but what a model is
-    /// told changes with every piece that is taken.
+    /// Where the text to continue ends: at the end of the last piece, or at its start if that piece
+    /// was rejected. If the document repeats itself, both are possible; the prompt differs if the
+    /// piece was accepted.
     pub(super) fn place(&self, document: &str, words: &str, text: &str) -> Option<usize> {
         let last = self.last.as_ref().filter(|_| !text.is_empty())?;
         let Range { start, end } = last.piece;
@@ -59,8 +59,8 @@ impl Turns {
         likely.find(|&at| document[..at].ends_with(text))
     }
 
-    /// Remembers a turn.
-    pub(super) fn took(&mut self, behaviour: Behaviour, words: &str, piece: Range<usize>) {
+    /// Records a call.
+    pub(super) fn record(&mut self, behaviour: Behaviour, words: &str, piece: Range<usize>) {
         self.furthest = self.furthest.max(piece.end);
         self.behaved.push(behaviour);
         self.last = Some(Turn {
@@ -69,12 +69,11 @@ impl Turns {
         });
     }
 
-    /// What it does when it is asked to repeat something and to go on.
+    /// The behaviour for a call with an overlap.
     ///
-    /// Everything in the script comes once, in an order of its own, before anything comes twice.
-    /// Where the script leaves a choice, a model that is asked again does as it is told, and what
-    /// was cut in white space is repeated to the byte: otherwise the space at the seam might come
-    /// out differently, which is the same JSON but not the same text.
+    /// All behaviours of the script come once, in random order, before any comes twice. If the
+    /// script allows it, a repeated call is answered as asked. After a cut in white space the
+    /// overlap is repeated exactly: otherwise the joined text could differ in white space.
     pub(super) fn next_behaviour(
         &mut self,
         script: &Script,
@@ -85,13 +84,13 @@ impl Turns {
             self.deck.clone_from(&script.behaviours);
             self.random.shuffle(&mut self.deck);
         }
-        let is_asked_again = self
+        let is_repeated_call = self
             .last
             .as_ref()
             .is_some_and(|last| last.piece.start == from);
-        let suits = |behaviour: &Behaviour| match (is_asked_again, cut_in_space) {
+        let suits = |behaviour: &Behaviour| match (is_repeated_call, cut_in_space) {
             (true, _) => Behaviour::AS_ASKED.contains(behaviour),
-            (false, true) => behaviour.repeats_to_the_byte(),
+            (false, true) => behaviour.repeats_exactly(),
             (false, false) => true,
         };
         if let Some(index) = self.deck.iter().rposition(suits) {
@@ -104,10 +103,10 @@ impl Turns {
         }
     }
 
-    /// Where it is cut off next: at a kind of place that it has not seen yet, if one is near.
+    /// Where the answer is cut: at a new kind of place, if one is near.
     pub(super) fn next_stop(&mut self, script: &Script, from: usize) -> usize {
         const TRIES: usize = 12;
-        /// No character is longer.
+        /// The length of the longest character.
         const LEAST: usize = 4;
         let document = script.document.as_str();
         let mut before = Scanner::new();
@@ -123,7 +122,7 @@ impl Turns {
             }
             let mut scanner = before.clone();
             scanner.feed(&document.as_bytes()[from..end]);
-            // Nobody could tell that a number goes on which is all there is.
+            // A cut top-level number would look complete.
             if scanner.is_complete() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Waits in tests for something that happens elsewhere, and fails if it does not happen.
+//! Waits in tests for a condition, with a timeout.
 
 use std::fmt::Debug;
 use std::thread;
@@ -6,55 +6,53 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, timeout};
 
-/// How long a test waits for anything: enough on a machine under heavy load, and short enough that
-/// a test that waits in vain fails instead of hanging.
+/// The timeout: enough on a machine under heavy load, and short enough that a test fails instead of
+/// hanging.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The pause between two looks.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Looks repeatedly until what is seen is as expected, and returns it.
+/// Calls `look` repeatedly until its value is as expected, and returns the value.
 ///
 /// # Panics
 ///
-/// After [`PATIENCE`], with what was waited for and what was seen last. The time that a look takes
-/// counts as well.
+/// After [`PATIENCE`], with `what` and the last value. The timeout includes the time of `look`.
 pub async fn eventually<T: Debug, F: Future<Output = T>>(
     what: &str,
     look: impl FnMut() -> F,
     is_expected: impl FnMut(&T) -> bool,
 ) -> T {
-    let found = look_for(PATIENCE, look, is_expected).await;
-    found.unwrap_or_else(|last| panic!("{}", in_vain(what, last.as_ref())))
+    let result = look_for(PATIENCE, look, is_expected).await;
+    result.unwrap_or_else(|last| panic!("{}", timeout_message(what, last.as_ref())))
 }
 
-/// The same as [`eventually`] for tests that are not asynchronous. It waits for a look that does
-/// not return.
+/// [`eventually`] for synchronous tests. It does not interrupt a `look` that does not return.
 ///
 /// # Panics
 ///
-/// After [`PATIENCE`], with what was waited for and what was seen last.
+/// After [`PATIENCE`], with `what` and the last value.
 #[track_caller]
 pub fn eventually_blocking<T: Debug>(
     what: &str,
     look: impl FnMut() -> T,
     is_expected: impl FnMut(&T) -> bool,
 ) -> T {
-    let found = look_for_blocking(PATIENCE, look, is_expected);
-    found.unwrap_or_else(|last| panic!("{}", in_vain(what, Some(&last))))
+    let result = look_for_blocking(PATIENCE, look, is_expected);
+    result.unwrap_or_else(|last| panic!("{}", timeout_message(what, Some(&last))))
 }
 
-/// The output of a future that is expected to finish.
+/// The output of a future that should finish in time.
 ///
 /// # Panics
 ///
-/// After [`PATIENCE`], with what was waited for.
+/// After [`PATIENCE`], with `what`.
 pub async fn within_patience<T>(what: &str, waiting: impl Future<Output = T>) -> T {
     let done = timeout(PATIENCE, waiting).await;
-    done.unwrap_or_else(|_| panic!("{}", in_vain(what, None::<&()>)))
+    done.unwrap_or_else(|_| panic!("{}", timeout_message(what, None::<&()>)))
 }
 
-/// What is as expected, or what was seen last.
+/// The first value as expected, or the last value.
 async fn look_for<T, F: Future<Output = T>>(
     patience: Duration,
     mut look: impl FnMut() -> F,
@@ -72,7 +70,7 @@ async fn look_for<T, F: Future<Output = T>>(
         }
     };
     match timeout(patience, looking).await {
-        Ok(found) => Ok(found),
+        Ok(value) => Ok(value),
         Err(_) => Err(last),
     }
 }
@@ -95,11 +93,11 @@ fn look_for_blocking<T>(
     }
 }
 
-fn in_vain(what: &str, last: Option<&impl Debug>) -> String {
+fn timeout_message(what: &str, last: Option<&impl Debug>) -> String {
     let seconds = PATIENCE.as_secs();
-    let waited = format!("waited {seconds} s in vain for {what}");
+    let waited = format!("timed out after {seconds} s waiting for {what}");
     match last {
-        Some(last) => format!("{waited}; last seen: {last:?}"),
+        Some(last) => format!("{waited}; last value: {last:?}"),
         None => waited,
     }
 }
@@ -120,30 +118,33 @@ mod tests {
     }
 
     #[test]
-    fn returns_the_first_value_that_is_as_expected() {
+    fn returns_the_first_expected_value() {
         let mut numbers = 1..;
-        let found = eventually_blocking("a three", || numbers.next(), |it| *it >= Some(3));
-        assert_eq!(found, Some(3));
+        let value = eventually_blocking("a three", || numbers.next(), |it| *it >= Some(3));
+        assert_eq!(value, Some(3));
         let mut numbers = 1..;
         let look = || ready(numbers.next());
-        let found = eventually("a three", look, |it| *it >= Some(3));
-        assert_eq!(block_on(found), Some(3));
+        let value = eventually("a three", look, |it| *it >= Some(3));
+        assert_eq!(block_on(value), Some(3));
         assert_eq!(block_on(within_patience("a three", async { 3 })), 3);
     }
 
     #[test]
-    fn gives_up_with_what_was_seen_last() {
+    fn returns_the_last_value_after_the_timeout() {
         let seen = block_on(look_for(SHORT, async || 1, |_| false));
         assert_eq!(seen, Err(Some(1)));
         assert_eq!(look_for_blocking(SHORT, || 1, |_| false), Err(1));
-        // A look that never returns is no reason to hang.
+        // A `look` that never returns does not block.
         let seen = block_on(look_for(SHORT, pending::<u8>, |_| true));
         assert_eq!(seen, Err(None));
-        let told = in_vain("two calls", Some(&1));
-        assert_eq!(told, "waited 60 s in vain for two calls; last seen: 1");
+        let message = timeout_message("two calls", Some(&1));
         assert_eq!(
-            in_vain("a reply", None::<&()>),
-            "waited 60 s in vain for a reply"
+            message,
+            "timed out after 60 s waiting for two calls; last value: 1"
+        );
+        assert_eq!(
+            timeout_message("a reply", None::<&()>),
+            "timed out after 60 s waiting for a reply"
         );
     }
 }

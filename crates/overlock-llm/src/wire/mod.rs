@@ -1,5 +1,5 @@
-//! How requests and answers are written in a provider's protocol.
+//! The wire formats of requests and answers.
 //!
-//! Each protocol is one module of pure functions. Nothing else knows the name of one of its members.
+//! Each format is one module of pure functions. No other code knows the names of its fields.
 
 pub mod chat;

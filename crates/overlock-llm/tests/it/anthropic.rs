@@ -1,4 +1,4 @@
-//! Anthropic's messages over a real connection: a server that is as strict as theirs.
+//! Anthropic's messages over a real connection, with a server that validates as strictly.
 
 use futures_util::StreamExt;
 use overlock_llm::testing::{Behaviour, Fault, Script, ScriptedServer};
@@ -8,11 +8,11 @@ use overlock_llm::{
 };
 use serde_json::{Value, json};
 
-use crate::http::{Speech, Trial, check_whole, refused_ways};
+use crate::http::{Api, Trial, check_whole, rejected_strategies};
 
 fn trial(ways: &[Strategy], faults: Vec<Option<Fault>>) -> Trial {
     Trial {
-        speech: Speech::Anthropic,
+        api: Api::Anthropic,
         options: ContinuationOptions {
             ways: ways.to_vec(),
             kpi: Kpi::Off,
@@ -23,7 +23,7 @@ fn trial(ways: &[Strategy], faults: Vec<Option<Fault>>) -> Trial {
     }
 }
 
-/// What one call brings, and what the server was asked.
+/// The events of one call, and the requests that the server received.
 fn call(
     key: &str,
     request: Value,
@@ -65,7 +65,7 @@ fn rivers() -> Value {
 }
 
 #[test]
-fn every_way_brings_the_document_home() {
+fn every_strategy_completes_the_document() {
     for ways in [
         &[Strategy::Prefill][..],
         &[Strategy::Overlap],
@@ -76,7 +76,7 @@ fn every_way_brings_the_document_home() {
 }
 
 #[test]
-fn an_answer_is_its_text_its_end_and_what_it_took() {
+fn an_answer_has_text_finish_reason_and_usage() {
     for fault in [None, Some(Fault::NotStreamed)] {
         let (events, _) = call("key", rivers(), fault);
         let events = events.expect("an answer");
@@ -98,44 +98,44 @@ fn an_answer_is_its_text_its_end_and_what_it_took() {
 }
 
 #[test]
-fn the_key_is_sent_and_a_server_that_misses_it_is_believed() {
-    let (refused, asked) = call("", rivers(), None);
+fn sends_the_key_and_reports_a_missing_one() {
+    let (refused, requests) = call("", rivers(), None);
     let error = refused.expect_err("there is no key");
     assert!(
         matches!(error, BackendError::Status { status: 401, .. }),
         "{error:?}"
     );
-    assert!(asked.is_empty());
+    assert!(requests.is_empty());
     let (events, _) = call("secret-key", rivers(), None);
     assert!(events.is_ok());
 }
 
 #[test]
-fn what_cannot_be_said_is_never_sent() {
+fn an_unsupported_request_is_never_sent() {
     let request = json!({ "model": "claude", "tools": [{ "type": "function" }], "messages": [] });
-    let (refused, asked) = call("key", request, None);
+    let (refused, requests) = call("key", request, None);
     let error = refused.expect_err("there are no tools");
     assert!(
         matches!(error, BackendError::Unsupported { .. }),
         "{error:?}"
     );
     assert!(
-        error.to_string().starts_with("a tool cannot be asked for"),
+        error.to_string().ends_with(" does not support a tool"),
         "{error}"
     );
-    assert!(asked.is_empty());
+    assert!(requests.is_empty());
 }
 
 #[test]
-fn a_model_that_takes_no_prefill_is_asked_in_another_way() {
+fn a_rejected_prefill_leads_to_another_strategy() {
     let ways = [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder];
     let ended = trial(&ways, vec![Some(Fault::RefusesPrefill); 50]).run();
     check_whole(&ended);
-    assert_eq!(refused_ways(&ended), [Strategy::Prefill]);
+    assert_eq!(rejected_strategies(&ended), [Strategy::Prefill]);
 }
 
 #[test]
-fn a_model_that_is_overloaded_is_asked_again() {
+fn an_overload_is_retried() {
     let ended = trial(
         &[Strategy::Overlap],
         vec![None, Some(Fault::Status(529, Some(0)))],
@@ -146,7 +146,7 @@ fn a_model_that_is_overloaded_is_asked_again() {
 }
 
 #[test]
-fn a_stream_that_turns_into_an_error_is_an_answer_that_was_cut() {
+fn an_error_in_the_stream_cuts_the_answer() {
     for fault in [Fault::ErrorEvent, Fault::Reset(900), Fault::MalformedEvent] {
         let ended = trial(&[Strategy::Overlap], vec![None, Some(fault)]).run();
         check_whole(&ended);
@@ -157,26 +157,26 @@ fn a_stream_that_turns_into_an_error_is_an_answer_that_was_cut() {
         matches!(error, BackendError::Status { status: 529, .. }),
         "{error:?}"
     );
-    assert!(error.is_passing() && error.to_string().contains("overloaded"));
+    assert!(error.is_transient() && error.to_string().contains("overloaded"));
 }
 
 #[test]
-fn an_error_that_calls_itself_a_success_is_an_error() {
+fn an_error_body_with_status_200_is_an_error() {
     let ended = trial(&[Strategy::Overlap], vec![Some(Fault::ErrorBody); 9]).run();
     let reason = ended.run.outcome().and_then(Outcome::reason);
     assert_eq!(reason, Some(Reason::ModelError));
     let Some(StopCause::Backend {
         error: BackendError::Status { status, .. },
         ..
-    }) = ended.obstacle
+    }) = ended.stop_cause
     else {
-        panic!("{:?}", ended.obstacle);
+        panic!("{:?}", ended.stop_cause);
     };
     assert_eq!((status, ended.calls), (529, 4));
 }
 
 #[test]
-fn characters_that_are_torn_between_events_are_whole_again() {
+fn surrogate_pairs_split_between_events_are_joined() {
     let ended = trial(&[Strategy::Overlap], vec![Some(Fault::TornCharacters); 50]).run();
     check_whole(&ended);
 }

@@ -1,13 +1,13 @@
-//! A document with blanks, cut everywhere, goes on in the model's own mouth and loses none.
+//! A document with white space, cut at every place and continued by prefill, loses none of it.
 
 use overlock_llm::testing::{Behaviour, Script};
 use overlock_llm::{ContinuationOptions, Kpi, Outcome, PrefillStyle, Strategy};
 use serde_json::Value;
 
-use crate::http::{Ended, Speech, Trial};
+use crate::http::{Api, Trial, TrialResult};
 
-/// No white space in them is longer than the shortest breath: a model that gets no further than the
-/// white space that it is not shown would never get further.
+/// Their runs of white space are shorter than the shortest piece. Otherwise the model could never
+/// get beyond white space that a prefill leaves out.
 const DOCUMENTS: [&str; 3] = [
     r#"{"a title": "one two three ", "rows": [ "x y", " z", 1, true ] , "end": " "}"#,
     "{\n  \"key\": [\n    \"a b\",\n    12,\n\t\"c\u{a0}d e\"\n  ]\n}",
@@ -16,7 +16,7 @@ const DOCUMENTS: [&str; 3] = [
 
 const SHORTEST: usize = 6;
 
-fn ended(document: &str, at: usize, speech: Speech, behaviour: Behaviour) -> Ended {
+fn ended(document: &str, at: usize, api: Api, behaviour: Behaviour) -> TrialResult {
     Trial {
         script: Script {
             document: document.to_owned(),
@@ -24,7 +24,7 @@ fn ended(document: &str, at: usize, speech: Speech, behaviour: Behaviour) -> End
             behaviours: vec![behaviour],
             seed: 1,
         },
-        speech,
+        api,
         prefill: PrefillStyle::LastMessage,
         options: ContinuationOptions {
             ways: vec![Strategy::Prefill],
@@ -36,33 +36,33 @@ fn ended(document: &str, at: usize, speech: Speech, behaviour: Behaviour) -> End
     .run()
 }
 
-fn read(text: &str) -> Value {
+fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
 #[test]
-fn a_model_that_goes_on_from_what_it_is_shown_is_joined_to_the_byte() {
-    for speech in [Speech::OpenAi, Speech::Anthropic] {
+fn a_model_that_continues_the_prefill_is_joined_exactly() {
+    for api in [Api::OpenAi, Api::Anthropic] {
         for document in DOCUMENTS {
             for at in SHORTEST..document.len() {
-                let ended = ended(document, at, speech, Behaviour::AsAsked);
-                let told = format!("{speech:?} cut at {at}: {:?}", ended.obstacle);
-                assert_eq!(ended.run.outcome(), Some(&Outcome::Complete), "{told}");
-                assert_eq!(ended.run.text(), document, "{told}");
+                let ended = ended(document, at, api, Behaviour::AsAsked);
+                let case = format!("{api:?} cut at {at}: {:?}", ended.stop_cause);
+                assert_eq!(ended.run.outcome(), Some(&Outcome::Complete), "{case}");
+                assert_eq!(ended.run.text(), document, "{case}");
             }
         }
     }
 }
 
 #[test]
-fn a_model_that_remembers_its_blanks_is_joined_without_losing_one() {
-    for speech in [Speech::OpenAi, Speech::Anthropic] {
+fn a_model_that_continues_after_the_left_out_white_space_loses_none() {
+    for api in [Api::OpenAi, Api::Anthropic] {
         for document in DOCUMENTS {
             for at in SHORTEST..document.len() {
-                let ended = ended(document, at, speech, Behaviour::RemembersBlanks);
-                let told = format!("{speech:?} cut at {at}: {:?}", ended.obstacle);
-                assert_eq!(ended.run.outcome(), Some(&Outcome::Complete), "{told}");
-                assert_eq!(read(ended.run.text()), read(document), "{told}");
+                let ended = ended(document, at, api, Behaviour::RemembersBlanks);
+                let case = format!("{api:?} cut at {at}: {:?}", ended.stop_cause);
+                assert_eq!(ended.run.outcome(), Some(&Outcome::Complete), "{case}");
+                assert_eq!(parse(ended.run.text()), parse(document), "{case}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Over a real connection, good and bad.
+//! Runs over HTTP, with and without faults.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use overlock_llm::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{Listener, report};
+use crate::{Recorder, report};
 
-/// What a run is tried with.
+/// The conditions of a run.
 pub(crate) struct Trial {
     pub(crate) script: Script,
     pub(crate) faults: Vec<Option<Fault>>,
     pub(crate) options: ContinuationOptions,
-    pub(crate) speech: Speech,
+    pub(crate) api: Api,
     pub(crate) prefill: PrefillStyle,
     pub(crate) streams: bool,
     pub(crate) deadline: Option<Duration>,
@@ -30,7 +30,7 @@ pub(crate) struct Trial {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speech {
+pub(crate) enum Api {
     OpenAi,
     Anthropic,
 }
@@ -49,7 +49,7 @@ impl Default for Trial {
                 kpi: Kpi::Off,
                 ..ContinuationOptions::default()
             },
-            speech: Speech::OpenAi,
+            api: Api::OpenAi,
             prefill: PrefillStyle::None,
             streams: true,
             deadline: None,
@@ -59,12 +59,12 @@ impl Default for Trial {
     }
 }
 
-pub(crate) struct Ended {
+pub(crate) struct TrialResult {
     pub(crate) run: Continuation,
-    pub(crate) obstacle: Option<StopCause>,
+    pub(crate) stop_cause: Option<StopCause>,
     pub(crate) document: String,
     pub(crate) calls: usize,
-    pub(crate) asked: Vec<Value>,
+    pub(crate) requests: Vec<Value>,
     pub(crate) steps: Vec<Step>,
     pub(crate) overlaps: Vec<usize>,
     pub(crate) retries: usize,
@@ -72,7 +72,7 @@ pub(crate) struct Ended {
 }
 
 impl Trial {
-    pub(crate) fn run(self) -> Ended {
+    pub(crate) fn run(self) -> TrialResult {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -80,21 +80,21 @@ impl Trial {
         runtime.block_on(self.drive())
     }
 
-    async fn drive(self) -> Ended {
+    async fn drive(self) -> TrialResult {
         let document = self.script.document.clone();
         let server = ScriptedServer::start(self.script, &self.faults)
             .await
             .expect("a server");
-        // Only a server that falls silent is given up soon, so that a busy machine changes nothing.
-        let longest = if self.faults.iter().flatten().any(falls_silent) {
+        // Short timeouts only if the server stalls, so that a busy machine changes nothing.
+        let timeout = if self.faults.iter().flatten().any(stalls) {
             Duration::from_millis(300)
         } else {
             PATIENCE
         };
         let http = Http::new(Timeouts {
             connect: PATIENCE,
-            first_byte: longest,
-            silence: longest,
+            first_byte: timeout,
+            silence: timeout,
         })
         .expect("a client");
         let (base, key) = (server.base(), "secret-key");
@@ -103,8 +103,8 @@ impl Trial {
             first_wait: self.first_wait,
             longest_wait: self.first_wait * 20,
         };
-        let backend: Box<dyn Backend> = match self.speech {
-            Speech::OpenAi => {
+        let backend: Box<dyn Backend> = match self.api {
+            Api::OpenAi => {
                 let server = OpenAi::new(http, &base, Some(key), Prefill::of_style(self.prefill));
                 let mut server = server.expect("an address");
                 if !self.streams {
@@ -112,14 +112,14 @@ impl Trial {
                 }
                 Box::new(Retrying::new(server, policy))
             }
-            Speech::Anthropic => {
+            Api::Anthropic => {
                 let server = Anthropic::new(http, &base, key, true).expect("an address");
                 Box::new(Retrying::new(server, policy))
             }
         };
-        let found = Models::default().find("gpt-4o");
-        let counter = ChatCounter::for_model(&found);
-        // The tables of the tokenizer are loaded before the time of the run begins.
+        let model = Models::default().find("gpt-4o");
+        let counter = ChatCounter::for_model(&model);
+        // Load the tokenizer before the deadline starts.
         counter.tokens().count("Write the report.");
         let request = ChatRequest::from_value(json!({
             "model": "gpt-4o", "max_tokens": self.max_tokens,
@@ -132,34 +132,34 @@ impl Trial {
             backend: backend.as_ref(),
             request: &request,
             counter: &counter,
-            plan: &PlanOptions::for_model(&found.model),
+            plan: &PlanOptions::for_model(&model.model),
             deadline: deadline.as_ref().map(|it| it as &dyn Deadline),
             most_answer_bytes: 100_000,
             live: true,
         };
         let mut run = Continuation::new(self.options);
-        let mut listener = Listener::default();
-        let obstacle = complete(&mut run, &drive, &mut listener)
+        let mut recorder = Recorder::default();
+        let stop_cause = complete(&mut run, &drive, &mut recorder)
             .await
             .expect("everything can be recorded");
-        listener.check(&run, true);
-        let asked = server.asked();
-        Ended {
+        recorder.check(&run, true);
+        let requests = server.asked();
+        TrialResult {
             run,
-            obstacle,
+            stop_cause,
             document,
-            calls: asked.len(),
-            asked,
-            steps: listener.steps,
-            overlaps: listener.overlaps,
-            retries: listener.retries,
-            learnt: listener.learnt,
+            calls: requests.len(),
+            requests,
+            steps: recorder.steps,
+            overlaps: recorder.overlaps,
+            retries: recorder.retries,
+            learnt: recorder.learnt,
         }
     }
 }
 
-/// Whether a server with this fault would keep its client waiting for ever.
-fn falls_silent(fault: &Fault) -> bool {
+/// Whether a server with this fault never finishes its answer.
+fn stalls(fault: &Fault) -> bool {
     matches!(
         fault,
         Fault::Silence(_)
@@ -172,19 +172,19 @@ fn falls_silent(fault: &Fault) -> bool {
 }
 
 #[track_caller]
-pub(crate) fn check_whole(ended: &Ended) {
+pub(crate) fn check_whole(ended: &TrialResult) {
     assert_eq!(
         ended.run.outcome(),
         Some(&Outcome::Complete),
         "{:?}",
-        ended.obstacle
+        ended.stop_cause
     );
     assert_eq!(ended.run.text().trim_end(), ended.document.trim_end());
 }
 
-/// A run with a fault in its second call that ends with the whole document all the same.
+/// A run with a fault in its second call that still completes the document.
 #[track_caller]
-fn check_survived(fault: Fault) -> Ended {
+fn check_survived(fault: Fault) -> TrialResult {
     let ended = Trial {
         faults: vec![None, Some(fault)],
         ..Trial::default()
@@ -200,7 +200,7 @@ fn check_survived(fault: Fault) -> Ended {
 }
 
 #[test]
-fn a_document_comes_home_over_http() {
+fn completes_a_document_over_http() {
     check_whole(&Trial::default().run());
     check_whole(
         &Trial {
@@ -212,7 +212,7 @@ fn a_document_comes_home_over_http() {
 }
 
 #[test]
-fn documents_of_every_size_come_home_where_the_overlap_comes_back() {
+fn completes_documents_of_every_size_by_overlap() {
     for (bytes, breath) in [
         (1_000, (200, 200)),
         (20_000, (200, 1_000)),
@@ -239,7 +239,7 @@ fn documents_of_every_size_come_home_where_the_overlap_comes_back() {
 }
 
 #[test]
-fn whatever_the_model_does_the_result_is_right_or_says_that_it_is_not() {
+fn with_any_behaviour_the_result_is_correct_or_marked_partial() {
     /// The seeds that end with a part of the document, and why.
     const PARTIAL: [(u64, Reason); 0] = [];
     let mut partial = Vec::new();
@@ -259,14 +259,18 @@ fn whatever_the_model_does_the_result_is_right_or_says_that_it_is_not() {
             ..Trial::default()
         }
         .run();
-        let read = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
+        let parse = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
         match ended.run.outcome() {
             Some(Outcome::Complete) => {
-                assert_eq!(read(ended.run.text()), read(&ended.document), "seed {seed}");
+                assert_eq!(
+                    parse(ended.run.text()),
+                    parse(&ended.document),
+                    "seed {seed}"
+                );
             }
             Some(Outcome::Partial { reason, .. }) => {
                 partial.push((seed, *reason));
-                read(
+                parse(
                     &ended
                         .run
                         .last_valid_complete_part()
@@ -280,7 +284,7 @@ fn whatever_the_model_does_the_result_is_right_or_says_that_it_is_not() {
 }
 
 #[test]
-fn every_style_of_prefill_is_understood() {
+fn every_prefill_style_works() {
     for prefill in [
         PrefillStyle::PrefixMessage,
         PrefillStyle::ContinueFinalMessage,
@@ -303,7 +307,7 @@ fn every_style_of_prefill_is_understood() {
 }
 
 #[test]
-fn a_server_that_takes_no_beginning_is_not_given_one() {
+fn a_server_without_prefill_support_gets_no_prefill() {
     let ended = Trial {
         prefill: PrefillStyle::None,
         options: ContinuationOptions {
@@ -315,8 +319,8 @@ fn a_server_that_takes_no_beginning_is_not_given_one() {
     }
     .run();
     check_whole(&ended);
-    let is_begun = |request: &Value| request["messages"][1]["role"] == "assistant";
-    assert!(!ended.asked.iter().any(is_begun));
+    let has_prefill = |request: &Value| request["messages"][1]["role"] == "assistant";
+    assert!(!ended.requests.iter().any(has_prefill));
     let StepResult::Failed { failure, .. } = &ended.steps[1].result else {
         panic!("{:?}", ended.steps[1]);
     };
@@ -324,9 +328,9 @@ fn a_server_that_takes_no_beginning_is_not_given_one() {
 }
 
 #[test]
-fn a_model_of_anthropics_that_takes_no_beginning_is_not_given_one() {
+fn an_anthropic_model_without_prefill_support_gets_no_prefill() {
     let http = Http::new(Timeouts::default()).expect("a client");
-    // Nobody is there: nothing may be sent.
+    // No server listens there: nothing may be sent.
     let server = Anthropic::new(http, "http://127.0.0.1:1/v1", "key", false);
     let call = overlock_llm::Call {
         request: serde_json::Map::new(),
@@ -361,31 +365,31 @@ fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() 
         }
         .run();
         let has_format = |request: &Value| request.get("response_format").is_some();
-        assert!(has_format(&ended.asked[0]));
+        assert!(has_format(&ended.requests[0]));
         assert_eq!(ended.calls, calls, "{way:?}");
         let is_kept = |request: &Value| has_format(request) == kept;
-        assert!(ended.asked[1..].iter().all(is_kept), "{way:?}");
+        assert!(ended.requests[1..].iter().all(is_kept), "{way:?}");
     }
 }
 
 #[test]
-fn a_refusal_for_now_is_asked_again_and_told() {
-    for (status, asks) in [(429, Some(0)), (429, None), (500, None), (503, None)] {
-        let ended = check_survived(Fault::Status(status, asks));
+fn a_transient_error_is_retried_and_reported() {
+    for (status, retry_after) in [(429, Some(0)), (429, None), (500, None), (503, None)] {
+        let ended = check_survived(Fault::Status(status, retry_after));
         let retried = ended.steps.iter().map(|step| step.end.retried.as_deref());
         let retried: Vec<&Retried> = retried.flatten().collect();
         let [retried] = retried[..] else {
             panic!("{status}: {retried:?}");
         };
         assert_eq!(retried.times, 1, "{status}");
-        let said = format!("answered {status}");
-        assert!(retried.error.contains(&said), "{}", retried.error);
+        let status_text = format!("answered {status}");
+        assert!(retried.error.contains(&status_text), "{}", retried.error);
         assert_eq!(ended.retries, 1, "{status}");
     }
 }
 
 #[test]
-fn a_refusal_for_good_keeps_what_there_is() {
+fn a_permanent_error_keeps_the_document() {
     let ended = Trial {
         faults: vec![None, Some(Fault::Status(403, None))],
         ..Trial::default()
@@ -396,7 +400,7 @@ fn a_refusal_for_good_keeps_what_there_is() {
 }
 
 #[track_caller]
-fn check_model_error(ended: &Ended, expected: u16) {
+fn check_model_error(ended: &TrialResult, expected: u16) {
     assert_eq!(
         ended.run.outcome().and_then(Outcome::reason),
         Some(Reason::ModelError)
@@ -404,16 +408,16 @@ fn check_model_error(ended: &Ended, expected: u16) {
     let Some(StopCause::Backend {
         error: BackendError::Status { status, .. },
         ..
-    }) = &ended.obstacle
+    }) = &ended.stop_cause
     else {
-        panic!("{:?}", ended.obstacle);
+        panic!("{:?}", ended.stop_cause);
     };
     assert_eq!(*status, expected);
     assert!(ended.run.last_valid_complete_part().is_some());
 }
 
-/// The ways that were refused, in their order.
-pub(crate) fn refused_ways(ended: &Ended) -> Vec<Strategy> {
+/// The rejected strategies, in order.
+pub(crate) fn rejected_strategies(ended: &TrialResult) -> Vec<Strategy> {
     let is_refused = |step: &&Step| {
         let StepResult::Failed { failure, .. } = &step.result else {
             return false;
@@ -425,7 +429,7 @@ pub(crate) fn refused_ways(ended: &Ended) -> Vec<Strategy> {
 }
 
 #[test]
-fn a_way_that_is_refused_gives_way_to_the_next() {
+fn a_rejected_strategy_is_followed_by_the_next() {
     for prefill in [
         PrefillStyle::PrefixMessage,
         PrefillStyle::ContinueFinalMessage,
@@ -444,30 +448,34 @@ fn a_way_that_is_refused_gives_way_to_the_next() {
         }
         .run();
         check_whole(&ended);
-        assert_eq!(refused_ways(&ended), [Strategy::Prefill], "{prefill:?}");
+        assert_eq!(
+            rejected_strategies(&ended),
+            [Strategy::Prefill],
+            "{prefill:?}"
+        );
         assert_eq!(ended.learnt.worked(Strategy::Prefill), Some(false));
         assert_eq!(ended.learnt.worked(Strategy::Overlap), Some(true));
-        assert_eq!(ended.obstacle, None);
+        assert_eq!(ended.stop_cause, None);
     }
 }
 
 #[test]
-fn a_refused_overlap_gives_way_to_the_remainder() {
+fn a_rejected_overlap_is_followed_by_the_remainder() {
     for status in [400, 422] {
         let ended = Trial {
             faults: vec![None, Some(Fault::Status(status, None))],
             ..Trial::default()
         }
         .run();
-        assert_eq!(refused_ways(&ended), [Strategy::Overlap]);
+        assert_eq!(rejected_strategies(&ended), [Strategy::Overlap]);
         assert_eq!(ended.run.outcome(), Some(&Outcome::Complete));
-        let read = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
-        assert_eq!(read(ended.run.text()), read(&ended.document));
+        let parse = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
+        assert_eq!(parse(ended.run.text()), parse(&ended.document));
     }
 }
 
 #[test]
-fn a_run_that_is_refused_in_every_way_keeps_what_there_is() {
+fn if_every_strategy_is_rejected_the_document_is_kept() {
     let ended = Trial {
         faults: [None]
             .into_iter()
@@ -478,15 +486,15 @@ fn a_run_that_is_refused_in_every_way_keeps_what_there_is() {
     .run();
     check_model_error(&ended, 400);
     assert_eq!(
-        refused_ways(&ended),
+        rejected_strategies(&ended),
         [Strategy::Overlap, Strategy::Remainder]
     );
-    assert!(ended.learnt.is_empty(), "the strategies are not to blame");
+    assert!(ended.learnt.is_empty(), "the strategies did not cause this");
     assert_eq!(ended.calls, 3);
 }
 
 #[test]
-fn a_refusal_of_the_first_prompt_is_the_models_error() {
+fn a_rejected_first_call_is_a_model_error() {
     let ended = Trial {
         faults: vec![Some(Fault::Status(400, None))],
         ..Trial::default()
@@ -500,7 +508,7 @@ fn a_refusal_of_the_first_prompt_is_the_models_error() {
 }
 
 #[test]
-fn the_model_says_what_to_count() {
+fn the_model_proposes_kpis() {
     let measure = |faults: Vec<Option<Fault>>| {
         let ended = Trial {
             faults,
@@ -521,18 +529,18 @@ fn the_model_says_what_to_count() {
     let kpis = ended.run.kpis();
     assert_eq!((kpis.len(), kpis[0].json_path()), (1, "$['sections'][*]"));
     assert_eq!(kpis[0].current_value, kpis[0].target_value);
-    assert!(ended.asked[1].get("response_format").is_none());
+    assert!(ended.requests[1].get("response_format").is_none());
 
-    // Nobody who can be reached for it is no reason to stop.
+    // A failed KPI question does not stop the run.
     for fault in [Fault::Status(400, None), Fault::Status(403, None)] {
         let ended = measure(vec![None, Some(fault)]);
         assert!(ended.run.kpis().is_empty());
-        assert_eq!(ended.obstacle, None);
+        assert_eq!(ended.stop_cause, None);
     }
 }
 
 #[test]
-fn characters_that_are_torn_between_events_are_whole_again() {
+fn surrogate_pairs_split_between_events_are_joined() {
     let ended = Trial {
         faults: vec![Some(Fault::TornCharacters); 50],
         ..Trial::default()
@@ -543,7 +551,7 @@ fn characters_that_are_torn_between_events_are_whole_again() {
 }
 
 #[test]
-fn patience_with_refusals_ends() {
+fn retries_are_limited() {
     let ended = Trial {
         faults: vec![Some(Fault::Status(500, None)); 50],
         ..Trial::default()
@@ -554,7 +562,7 @@ fn patience_with_refusals_ends() {
 }
 
 #[test]
-fn a_stream_that_breaks_off_is_an_answer_that_was_cut() {
+fn an_interrupted_stream_is_a_cut_answer() {
     let ended = check_survived(Fault::Reset(900));
     assert_eq!(ended.run.iterations(), 7);
     check_survived(Fault::Reset(0));
@@ -563,7 +571,7 @@ fn a_stream_that_breaks_off_is_an_answer_that_was_cut() {
 }
 
 #[test]
-fn odd_but_readable_answers_are_read() {
+fn unusual_but_readable_answers_are_read() {
     check_survived(Fault::Drip(1));
     check_survived(Fault::NotStreamed);
     check_survived(Fault::WrongContentType);
@@ -571,21 +579,21 @@ fn odd_but_readable_answers_are_read() {
 }
 
 #[test]
-fn what_an_answer_calls_itself_does_not_matter() {
+fn a_wrong_content_type_does_not_matter() {
     for fault in [Fault::WholeAsText, Fault::StreamAsJson, Fault::Pings] {
         let ended = check_survived(fault);
-        assert_eq!(ended.calls, ended.steps.len(), "{fault:?} is paid once");
+        assert_eq!(ended.calls, ended.steps.len(), "{fault:?} costs one call");
     }
 }
 
 #[test]
-fn an_answer_that_has_ended_is_not_broken_by_what_becomes_of_the_connection() {
+fn a_connection_that_stays_open_does_not_break_an_ended_answer() {
     let ended = check_survived(Fault::StaysOpen);
     let broken = ended.steps.iter().filter(|step| step.end.broken.is_some());
     assert_eq!(broken.count(), 0);
 }
 
-/// A run that a fault in its second call ends, and what is told of it.
+/// A run that a fault in its second call ends; returns the error message.
 #[track_caller]
 fn check_given_up(fault: Fault, calls: usize) -> String {
     let ended = Trial {
@@ -600,29 +608,32 @@ fn check_given_up(fault: Fault, calls: usize) -> String {
         "{fault:?}"
     );
     assert!(!ended.run.text().is_empty());
-    match ended.obstacle {
+    match ended.stop_cause {
         Some(StopCause::Backend { error, .. }) => error.to_string(),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn what_cannot_be_read_says_why_and_is_not_paid_again() {
-    let told = check_given_up(Fault::Compressed, 2);
-    assert!(told.contains("`content-encoding: gzip`"), "{told}");
-    let told = check_given_up(Fault::Moved, 2);
-    assert!(told.contains("`https://elsewhere.example/v1`"), "{told}");
-    assert!(!told.contains("hunter2"), "{told}");
+fn an_unreadable_answer_is_explained_and_not_requested_again() {
+    let message = check_given_up(Fault::Compressed, 2);
+    assert!(message.contains("`content-encoding: gzip`"), "{message}");
+    let message = check_given_up(Fault::Moved, 2);
+    assert!(
+        message.contains("`https://elsewhere.example/v1`"),
+        "{message}"
+    );
+    assert!(!message.contains("hunter2"), "{message}");
 }
 
 #[test]
-fn who_asks_for_more_patience_than_there_is_is_not_asked_again() {
-    let told = check_given_up(Fault::Status(429, Some(3600)), 2);
-    assert!(told.contains("it asks to wait for 3600 seconds"), "{told}");
+fn a_retry_after_beyond_the_longest_wait_is_not_retried() {
+    let message = check_given_up(Fault::Status(429, Some(3600)), 2);
+    assert!(message.contains("retry after 3600 seconds"), "{message}");
 }
 
 #[test]
-fn a_sign_of_life_is_no_answer() {
+fn keep_alive_messages_do_not_reset_timeouts() {
     for fault in [
         Fault::KeepsAlive(900),
         Fault::EmptyPieces(900),
@@ -641,7 +652,7 @@ fn a_sign_of_life_is_no_answer() {
 }
 
 #[test]
-fn what_broke_an_answer_off_is_kept_and_told() {
+fn the_error_that_interrupted_an_answer_is_reported() {
     let ended = Trial {
         faults: vec![Some(Fault::ErrorEvent); 50],
         options: ContinuationOptions {
@@ -654,28 +665,28 @@ fn what_broke_an_answer_off_is_kept_and_told() {
     .run();
     assert_eq!(ended.steps.len(), 3);
     for step in &ended.steps {
-        let told = step.warnings().join("; ");
+        let warnings = step.warnings().join("; ");
         assert!(
-            told.contains("broke off") && told.contains("overloaded"),
-            "{told}"
+            warnings.contains("was interrupted") && warnings.contains("overloaded"),
+            "{warnings}"
         );
     }
-    let told = format!("{:?}", ended.obstacle);
-    assert!(told.contains("overloaded"), "{told}");
+    let stop_cause = format!("{:?}", ended.stop_cause);
+    assert!(stop_cause.contains("overloaded"), "{stop_cause}");
 }
 
 #[test]
-fn why_an_answer_ended_is_kept_and_a_refusal_told() {
+fn finish_reasons_and_refusals_are_reported() {
     let ended = Trial {
         faults: vec![Some(Fault::Declines)],
         ..Trial::default()
     }
     .run();
     check_whole(&ended);
-    let told = ended.steps[0].warnings().join("; ");
+    let warnings = ended.steps[0].warnings().join("; ");
     assert!(
-        told.contains("I would rather not.") && told.contains("content_filter"),
-        "{told}"
+        warnings.contains("I would rather not.") && warnings.contains("content_filter"),
+        "{warnings}"
     );
     let finishes: Vec<_> = ended.steps[1..]
         .iter()
@@ -685,15 +696,15 @@ fn why_an_answer_ended_is_kept_and_a_refusal_told() {
         (finishes.first(), finishes.last()),
         (Some(&"length"), Some(&"stop"))
     );
-    let kept = serde_json::to_string(&ended.steps[0]).expect("a step can be written");
+    let stored = serde_json::to_string(&ended.steps[0]).expect("a step can be written");
     assert_eq!(
-        serde_json::from_str::<Step>(&kept).expect("and read"),
+        serde_json::from_str::<Step>(&stored).expect("and read"),
         ended.steps[0]
     );
 }
 
 #[test]
-fn tokens_are_counted_as_the_provider_says_and_no_call_may_take_more_than_is_left() {
+fn the_providers_usage_counts_against_the_token_limit() {
     const MOST: u64 = 1600;
     let ended = Trial {
         options: ContinuationOptions {
@@ -708,7 +719,7 @@ fn tokens_are_counted_as_the_provider_says_and_no_call_may_take_more_than_is_lef
     assert_eq!(reason, Some(Reason::TokenLimit));
     assert!(ended.run.output_tokens() * 4 >= ended.run.text().len() as u64);
     let mut left = MOST;
-    for (request, step) in ended.asked.iter().zip(&ended.steps) {
+    for (request, step) in ended.requests.iter().zip(&ended.steps) {
         assert_eq!(request["max_tokens"], left.min(1000));
         left = left.saturating_sub(step.tokens);
     }
@@ -716,7 +727,7 @@ fn tokens_are_counted_as_the_provider_says_and_no_call_may_take_more_than_is_lef
 }
 
 #[test]
-fn a_short_answer_is_not_spent_on_what_is_repeated() {
+fn a_short_answer_has_a_short_overlap() {
     let row = "[0, 0], ".repeat(600);
     let ended = Trial {
         script: Script {
@@ -738,7 +749,7 @@ fn a_short_answer_is_not_spent_on_what_is_repeated() {
 }
 
 #[test]
-fn an_error_that_calls_itself_a_success_is_an_error() {
+fn an_error_body_with_status_200_is_an_error() {
     let ended = Trial {
         faults: vec![None, Some(Fault::ErrorBody)],
         ..Trial::default()
@@ -748,21 +759,21 @@ fn an_error_that_calls_itself_a_success_is_an_error() {
         ended.run.outcome().and_then(Outcome::reason),
         Some(Reason::ModelError)
     );
-    let Some(StopCause::Backend { error, .. }) = ended.obstacle else {
-        panic!("{:?}", ended.obstacle);
+    let Some(StopCause::Backend { error, .. }) = ended.stop_cause else {
+        panic!("{:?}", ended.stop_cause);
     };
     assert!(error.to_string().contains("overloaded"), "{error}");
 }
 
 #[test]
-fn silence_from_the_start_is_given_up() {
+fn a_server_that_never_answers_is_given_up() {
     let ended = Trial {
         faults: vec![Some(Fault::NoAnswer); 10],
         ..Trial::default()
     }
     .run();
     let timed_out = matches!(
-        ended.obstacle,
+        ended.stop_cause,
         Some(StopCause::Backend {
             error: BackendError::TimedOut {
                 phase: Phase::FirstByte,
@@ -771,20 +782,20 @@ fn silence_from_the_start_is_given_up() {
             retried: Some(Retried { times: 3, .. }),
         })
     );
-    assert!(timed_out, "{:?}", ended.obstacle);
+    assert!(timed_out, "{:?}", ended.stop_cause);
 }
 
 #[test]
-fn an_answer_without_end_ends_at_the_limit() {
+fn an_endless_answer_is_cut_at_the_limit() {
     let ended = Trial {
         faults: vec![Some(Fault::Endless)],
         ..Trial::default()
     }
     .run();
     assert!(ended.run.outcome().is_some());
-    // A thousand tokens were agreed, and they are never that long.
-    let told = ended.steps[0].warnings().join("; ");
-    assert!(told.contains("beyond 80384 bytes"), "{told}");
+    // A thousand tokens never have that many bytes.
+    let warnings = ended.steps[0].warnings().join("; ");
+    assert!(warnings.contains("exceeds 80384 bytes"), "{warnings}");
 }
 
 #[test]
@@ -808,7 +819,7 @@ fn a_deadline_keeps_what_has_arrived() {
 }
 
 #[test]
-fn a_run_that_is_late_while_it_waits_says_what_it_waited_for() {
+fn a_deadline_during_a_retry_reports_the_failed_call() {
     let ended = Trial {
         faults: vec![None, Some(Fault::Status(503, None))],
         first_wait: Duration::from_mins(1),
@@ -818,8 +829,8 @@ fn a_run_that_is_late_while_it_waits_says_what_it_waited_for() {
     .run();
     let reason = ended.run.outcome().and_then(Outcome::reason);
     assert_eq!(reason, Some(Reason::Deadline));
-    let Some(StopCause::Backend { error, retried }) = ended.obstacle else {
-        panic!("nobody knows why: {:?}", ended.obstacle);
+    let Some(StopCause::Backend { error, retried }) = ended.stop_cause else {
+        panic!("no cause: {:?}", ended.stop_cause);
     };
     assert!(
         matches!(error, BackendError::Status { status: 503, .. }),
@@ -829,7 +840,7 @@ fn a_run_that_is_late_while_it_waits_says_what_it_waited_for() {
 }
 
 #[test]
-fn nobody_there_is_told_without_the_key() {
+fn a_connection_error_does_not_contain_the_key() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -841,8 +852,8 @@ fn nobody_there_is_told_without_the_key() {
         let base = server.base();
         drop(server);
         let address = base.trim_start_matches("http://").trim_end_matches("/v1");
-        let look = async || tokio::net::TcpStream::connect(address).await.is_ok();
-        eventually("the server to be gone", look, |is_there| !is_there).await;
+        let connects = async || tokio::net::TcpStream::connect(address).await.is_ok();
+        eventually("the server to be gone", connects, |it| !it).await;
         let http = Http::new(Timeouts::default()).expect("a client");
         let backend =
             OpenAi::new(http, &base, Some("secret-key"), Prefill::default()).expect("an address");
@@ -853,7 +864,7 @@ fn nobody_there_is_told_without_the_key() {
         Backend::call(&backend, call)
             .await
             .err()
-            .expect("nobody is there")
+            .expect("no server listens there")
     });
     assert!(
         matches!(error, BackendError::Unreachable { .. }),
@@ -863,10 +874,10 @@ fn nobody_there_is_told_without_the_key() {
 }
 
 #[test]
-fn a_key_that_the_server_says_back_is_not_told() {
-    for speech in [Speech::OpenAi, Speech::Anthropic] {
+fn a_key_that_the_server_echoes_is_redacted() {
+    for api in [Api::OpenAi, Api::Anthropic] {
         let ended = Trial {
-            speech,
+            api,
             faults: [None]
                 .into_iter()
                 .chain([Some(Fault::TellsKey); 9])
@@ -875,21 +886,21 @@ fn a_key_that_the_server_says_back_is_not_told() {
         }
         .run();
         check_model_error(&ended, 400);
-        let told = format!("{:?} {:?}", ended.obstacle, ended.steps);
-        let header = match speech {
-            Speech::OpenAi => "Bearer [redacted]",
-            Speech::Anthropic => "[redacted]",
+        let output = format!("{:?} {:?}", ended.stop_cause, ended.steps);
+        let header = match api {
+            Api::OpenAi => "Bearer [redacted]",
+            Api::Anthropic => "[redacted]",
         };
         assert!(
-            told.contains(&format!("this key is not known: {header}")),
-            "{told}"
+            output.contains(&format!("this key is not known: {header}")),
+            "{output}"
         );
-        assert!(!told.contains("secret-key"), "{told}");
+        assert!(!output.contains("secret-key"), "{output}");
     }
 }
 
 #[test]
-fn an_address_that_is_none_says_what_would_be_right() {
+fn an_invalid_url_error_shows_a_valid_one() {
     let http = Http::new(Timeouts::default()).expect("a client");
     for (base, expected) in [
         ("localhost:8080", "http://"),
@@ -898,7 +909,7 @@ fn an_address_that_is_none_says_what_would_be_right() {
         ("http://user:hunter2@host/v1", "password"),
     ] {
         let Err(error) = OpenAi::new(http.clone(), base, None, Prefill::default()) else {
-            panic!("{base} is no address");
+            panic!("{base} is not a valid URL");
         };
         let message = error.to_string();
         assert!(message.contains(expected), "{message}");

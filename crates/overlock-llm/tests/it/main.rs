@@ -1,14 +1,14 @@
-//! Requests as they are read and planned, and runs with a model behind them.
+//! Requests, plans, and runs with a scripted model.
 
-// The same over Anthropic's protocol.
+// Anthropic's API.
 mod anthropic;
-// White space at the end of what is put in a model's mouth.
+// White space at the end of a prefill.
 mod blanks;
-// A scripted model behind a server, with all that can go wrong between.
+// A scripted model behind an HTTP server with faults.
 mod http;
-// What goes into the window, and what is sent.
+// Plans, and the requests that are sent.
 mod plans;
-// What is a chat request, and what it counts.
+// Validation and token counts of chat requests.
 mod requests;
 // A scripted model in the same process.
 mod scripted;
@@ -17,21 +17,21 @@ use futures_util::future::BoxFuture;
 use overlock_budget::Plan;
 use overlock_llm::{CallEnd, Continuation, NextCall, Observe, Retry, Run, Step, StrategyResults};
 
-/// Puts together what is told of a document while it arrives, and keeps all steps.
+/// Records what an observer receives.
 #[derive(Default)]
-struct Listener {
-    told: String,
+struct Recorder {
+    streamed: String,
     pieces: usize,
     steps: Vec<Step>,
-    /// How many characters each call asked to have repeated.
+    /// The characters of the overlap in each call.
     overlaps: Vec<usize>,
-    /// How often a call was made again.
+    /// The number of retries.
     retries: usize,
-    /// What the run has shown about its strategies.
+    /// The strategy results of the run.
     learnt: StrategyResults,
 }
 
-impl Observe for Listener {
+impl Observe for Recorder {
     fn asking(&mut self, ask: &NextCall, _plan: &Plan) {
         self.overlaps.push(ask.overlap.chars().count());
     }
@@ -41,7 +41,7 @@ impl Observe for Listener {
     }
 
     fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
-        self.told.push_str(text);
+        self.streamed.push_str(text);
         self.pieces += 1;
         Box::pin(std::future::ready(()))
     }
@@ -61,19 +61,23 @@ impl Observe for Listener {
     }
 }
 
-impl Listener {
-    /// What was told was never taken back, and is all there is.
+impl Recorder {
+    /// The streamed text is the settled text, and was never revised.
     #[track_caller]
     fn check(&self, run: &Continuation, live: bool) {
         let settled = run
             .base()
             .map_or(0, overlock_json::PartialDocument::settled_len);
         let expected = if live { &run.text()[..settled] } else { "" };
-        assert!(self.told == expected, "{:?} {expected:?}", self.told);
+        assert!(
+            self.streamed == expected,
+            "{:?} {expected:?}",
+            self.streamed
+        );
     }
 }
 
-/// A report with sections of several kinds, of about so many bytes.
+/// A report with sections of several kinds, of about this many bytes.
 fn report(bytes: usize) -> String {
     let mut text = String::from("{\"title\": \"Überblick – 概要\", \"sections\": [");
     for number in 0.. {

@@ -1,4 +1,4 @@
-//! What is a request and what is not, and what requests count.
+//! Validation and token counts of chat requests.
 
 use serde_json::{Map, Value, json};
 
@@ -11,56 +11,56 @@ fn request(value: Value) -> ChatRequest {
 }
 
 #[track_caller]
-fn check_refused(text: &str, expected: &str) {
-    let error = ChatRequest::from_json(text).expect_err("it is no request");
+fn check_rejected(text: &str, expected: &str) {
+    let error = ChatRequest::from_json(text).expect_err("it is not a valid request");
     assert_eq!(error.to_string(), expected, "{text}");
 }
 
-/// The same for a single message.
+/// Checks a single message.
 #[track_caller]
 fn check_message(message: &str, expected: &str) {
     let first = r#"{"role": "user", "content": "Hi"}"#;
-    check_refused(
+    check_rejected(
         &format!(r#"{{"messages": [{first}, {message}]}}"#),
         expected,
     );
 }
 
 #[test]
-fn says_where_a_text_is_no_json() {
-    check_refused(
+fn reports_the_position_of_a_syntax_error() {
+    check_rejected(
         "{\n  \"messages\": [}\n",
         "the request is not JSON: expected value at line 2, column 16",
     );
-    check_refused(
+    check_rejected(
         "",
         "the request is not JSON: EOF while parsing a value at line 1, column 0",
     );
 }
 
 #[test]
-fn says_what_a_request_must_be() {
-    check_refused("[1]", "the request is a list, but must be an object");
-    check_refused(
+fn rejects_an_invalid_request() {
+    check_rejected("[1]", "the request is an array, but must be an object");
+    check_rejected(
         "{}",
-        "`messages` is missing: it must be a list of messages, at least one",
+        "`messages` is missing: it must be an array of at least one message",
     );
-    check_refused(
+    check_rejected(
         r#"{"model": 4, "messages": [{"role": "user", "content": "Hi"}]}"#,
         "`model` is `4`, but must be the name of a model",
     );
-    check_refused(
+    check_rejected(
         r#"{"messages": []}"#,
-        "`messages` is empty, but must be a list of messages, at least one",
+        "`messages` is empty, but must be an array of at least one message",
     );
-    check_refused(
+    check_rejected(
         r#"{"messages": "Hi"}"#,
-        "`messages` is `\"Hi\"`, but must be a list of messages, at least one",
+        "`messages` is `\"Hi\"`, but must be an array of at least one message",
     );
 }
 
 #[test]
-fn says_what_a_message_must_be() {
+fn rejects_an_invalid_message() {
     check_message("3", "`messages[1]` is `3`, but must be an object");
     check_message(
         r#"{"content": "Hi"}"#,
@@ -69,19 +69,19 @@ fn says_what_a_message_must_be() {
     );
     check_message(
         r#"{"role": "user"}"#,
-        "`messages[1].content` is missing: it must be a text or a list of parts",
+        "`messages[1].content` is missing: it must be a string or an array of content parts",
     );
     check_message(
         r#"{"role": "assistant", "content": null}"#,
-        "`messages[1].content` is `null`, but must be a text or a list of parts",
+        "`messages[1].content` is `null`, but must be a string or an array of content parts",
     );
     check_message(
         r#"{"role": "user", "content": {"text": "Hi"}}"#,
-        "`messages[1].content` is an object, but must be a text or a list of parts",
+        "`messages[1].content` is an object, but must be a string or an array of content parts",
     );
     check_message(
         r#"{"role": "user", "content": [{"type": "text", "text": "Hi"}, {"type": "text"}]}"#,
-        "`messages[1].content[1].text` is missing: it must be a text",
+        "`messages[1].content[1].text` is missing: it must be a string",
     );
     check_message(
         r#"{"role": "user", "content": [{"type": "image_url", "image_url": "https://a"}]}"#,
@@ -94,27 +94,27 @@ fn says_what_a_message_must_be() {
 }
 
 #[test]
-fn says_what_calls_and_results_must_be() {
+fn rejects_invalid_calls_and_results() {
     check_message(
         r#"{"role": "tool", "content": "4"}"#,
-        "`messages[1].tool_call_id` is missing: it must be the id of the call it answers",
+        "`messages[1].tool_call_id` is missing: it must be the id of the tool call it answers",
     );
     check_message(
         r#"{"role": "function", "content": "4"}"#,
-        "`messages[1].name` is missing: it must be the name of the function it answers for",
+        "`messages[1].name` is missing: it must be the name of the called function",
     );
     check_message(
         r#"{"role": "assistant", "tool_calls": {}}"#,
-        "`messages[1].tool_calls` is an object, but must be a list of tool calls",
+        "`messages[1].tool_calls` is an object, but must be an array of tool calls",
     );
     check_message(
         r#"{"role": "assistant", "tool_calls": [{"function": {"name": "add"}}]}"#,
-        "`messages[1].tool_calls[0].id` is missing: it must be the id that its result names",
+        "`messages[1].tool_calls[0].id` is missing: it must be the id of the tool call",
     );
     check_message(
         r#"{"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "add"}}]}"#,
         "`messages[1].tool_calls[0].function.arguments` is missing: it must be the arguments as \
-         a text",
+         a string",
     );
     check_message(
         r#"{"role": "assistant", "tool_calls": [{"id": "a"}]}"#,
@@ -124,12 +124,12 @@ fn says_what_calls_and_results_must_be() {
 }
 
 #[test]
-fn says_what_tools_must_be() {
+fn rejects_invalid_tools() {
     let check = |tools: &str, expected: &str| {
         let text = r#"{"messages": [{"role": "user", "content": "Hi"}], "tools": "#;
-        check_refused(&format!("{text}{tools}}}"), expected);
+        check_rejected(&format!("{text}{tools}}}"), expected);
     };
-    check("1", "`tools` is `1`, but must be a list of tools");
+    check("1", "`tools` is `1`, but must be an array of tools");
     check("[1]", "`tools[0]` is `1`, but must be an object");
     check(
         "[{}]",
@@ -141,17 +141,17 @@ fn says_what_tools_must_be() {
     );
     check(
         r#"[{"type": "function", "function": {"name": "add", "parameters": []}}]"#,
-        "`tools[0].function.parameters` is a list, but must be a JSON schema",
+        "`tools[0].function.parameters` is an array, but must be a JSON Schema",
     );
 }
 
 #[test]
-fn tools_are_in_one_of_two_lists() {
+fn rejects_tools_beside_functions() {
     let messages = r#""messages": [{"role": "user", "content": "Hi"}]"#;
     let older = r#""functions": [{"name": "add"}]"#;
-    check_refused(
+    check_rejected(
         &format!(r#"{{{messages}, {older}, "tools": [{{"type": "web_search"}}]}}"#),
-        "`tools` and `functions` are both set, but only one of them may be",
+        "`tools` and `functions` must not both be set",
     );
     let counter = ChatCounter::for_model(&Models::default().find("gpt-4"));
     let count = |rest: &str| {
@@ -175,7 +175,7 @@ fn nested(kind: &Value) -> ChatRequest {
 }
 
 #[test]
-fn a_type_that_is_named_twice_counts_once() {
+fn a_duplicate_type_counts_once() {
     let counter = ChatCounter::for_model(&Models::default().find("gpt-4"));
     let once = counter.count(&nested(&json!("object")));
     assert_eq!(counter.count(&nested(&json!(["object", "object"]))), once);
@@ -184,7 +184,7 @@ fn a_type_that_is_named_twice_counts_once() {
 }
 
 #[test]
-fn a_whole_number_may_be_written_in_any_way() {
+fn accepts_any_notation_of_a_whole_number() {
     for length in ["1000", "1000.0", "1e+3", "0.1e4"] {
         let text = r#"{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": "#;
         let request = ChatRequest::from_json(&format!("{text}{length}}}"));
@@ -197,28 +197,28 @@ fn a_whole_number_may_be_written_in_any_way() {
 }
 
 #[test]
-fn says_what_the_length_of_an_answer_must_be() {
+fn rejects_an_invalid_answer_limit() {
     let check = |length: &str, found: &str| {
         let text = r#"{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": "#;
         let expected = format!(
             "`max_tokens` is {found}, but must be a whole number from 0 to 18446744073709551615"
         );
-        check_refused(&format!("{text}{length}}}"), &expected);
+        check_rejected(&format!("{text}{length}}}"), &expected);
     };
     check("-1", "`-1`");
     check("0.5", "`0.5`");
     check("18446744073709551616", "`18446744073709551616`");
     check("\"500\"", "`\"500\"`");
     check(&"9".repeat(1000), "a number");
-    check_refused(
+    check_rejected(
         r#"{"messages": [{"role": "user", "content": "Hi"}],
             "max_tokens": 1, "max_completion_tokens": 1}"#,
-        "`max_tokens` and `max_completion_tokens` are both set, but only one of them may be",
+        "`max_tokens` and `max_completion_tokens` must not both be set",
     );
 }
 
 #[test]
-fn takes_what_providers_accept() {
+fn accepts_what_providers_accept() {
     let accepted = request(json!({
         "messages": [
             {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
@@ -246,7 +246,7 @@ fn takes_what_providers_accept() {
 }
 
 #[test]
-fn depth_is_refused_without_descending() {
+fn rejects_deep_values_without_recursion() {
     let mut value = json!(1);
     for _ in 0..200_000 {
         value = Value::Array(vec![value]);
@@ -259,7 +259,7 @@ fn depth_is_refused_without_descending() {
     assert!(matches!(error, Err(RequestError::TooDeep { .. })));
 }
 
-/// What `OpenAI` itself reported for requests to `gpt-3.5-turbo`, as others have published it.
+/// Published counts that `OpenAI` reported for requests to `gpt-3.5-turbo`.
 #[test]
 fn counts_what_the_provider_counts() {
     let check = |messages: Value, functions: Value, expected: u64| {
@@ -342,10 +342,10 @@ fn counts_what_the_provider_counts() {
     check(result, json!(null), 15);
 }
 
-/// A tokenizer that somebody brings along under the name of its family.
-struct Brought;
+/// A custom tokenizer with the name of a model family.
+struct CustomTokenizer;
 
-impl CountTokens for Brought {
+impl CountTokens for CustomTokenizer {
     fn name(&self) -> &'static str {
         "llama3"
     }
@@ -371,9 +371,9 @@ fn the_name_of_a_family_does_not_make_a_chat_exact() {
         let counter = ChatCounter::with_counter(&found, tokens);
         assert_eq!(counter.provenance(&hello), expected, "{model}");
     };
-    check("llama3.2:3b", &Brought, Provenance::Calibrated);
-    check("claude-3-opus", &Brought, Provenance::Calibrated);
-    check("gpt-4o", &Brought, Provenance::Estimate);
+    check("llama3.2:3b", &CustomTokenizer, Provenance::Calibrated);
+    check("claude-3-opus", &CustomTokenizer, Provenance::Calibrated);
+    check("gpt-4o", &CustomTokenizer, Provenance::Estimate);
     check("gpt-4o", &Encoding::O200kBase, Provenance::Exact);
     check("gpt-4o-x", &Encoding::O200kBase, Provenance::Calibrated);
     check("gpt-4", &Encoding::O200kBase, Provenance::Estimate);
@@ -381,7 +381,7 @@ fn the_name_of_a_family_does_not_make_a_chat_exact() {
 }
 
 #[test]
-fn what_comes_along_counts_by_its_size() {
+fn attachments_count_by_their_size() {
     let counter = ChatCounter::for_model(&Models::default().find("gpt-4o"));
     let count = |part: Value| {
         let message = json!({"role": "user", "content": [part]});

@@ -1,4 +1,4 @@
-//! Every way of asking and every behaviour, with nothing between the run and the model.
+//! Every strategy and every behaviour, with a model in the same process.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use overlock_llm::{
 };
 use tokio::time::Instant;
 
-use crate::{Listener, report};
+use crate::{Recorder, report};
 
-struct Ran {
+struct Played {
     run: Continuation,
     document: String,
-    /// In how many pieces it was told.
+    /// The number of streamed pieces.
     pieces: usize,
 }
 
-/// Plays a script twice, told live and not, which makes no difference for most of them.
-fn play(script: Script, options: ContinuationOptions) -> Ran {
+/// Plays a script twice, streamed and not, which makes no difference for most scripts.
+fn play(script: Script, options: ContinuationOptions) -> Played {
     play_once(script.clone(), options.clone(), false);
     play_once(script, options, true)
 }
 
-fn play_once(script: Script, options: ContinuationOptions, live: bool) -> Ran {
+fn play_once(script: Script, options: ContinuationOptions, live: bool) -> Played {
     let document = script.document.clone();
-    let (run, listener) = drive(&ScriptedModel::new(script), options, live);
-    Ran {
+    let (run, recorder) = drive(&ScriptedModel::new(script), options, live);
+    Played {
         run,
         document,
-        pieces: listener.pieces,
+        pieces: recorder.pieces,
     }
 }
 
@@ -42,7 +42,7 @@ fn drive(
     model: &ScriptedModel,
     options: ContinuationOptions,
     live: bool,
-) -> (Continuation, Listener) {
+) -> (Continuation, Recorder) {
     drive_until(model, options, live, None)
 }
 
@@ -51,7 +51,7 @@ fn drive_until(
     options: ContinuationOptions,
     live: bool,
     deadline: Option<Duration>,
-) -> (Continuation, Listener) {
+) -> (Continuation, Recorder) {
     let found = Models::default().find("gpt-4o");
     let counter = ChatCounter::for_model(&found);
     let request = ChatRequest::from_json(
@@ -73,18 +73,18 @@ fn drive_until(
         .enable_time()
         .build()
         .expect("a runtime");
-    let mut listener = Listener::default();
+    let mut recorder = Recorder::default();
     runtime
-        .block_on(complete(&mut run, &drive, &mut listener))
+        .block_on(complete(&mut run, &drive, &mut recorder))
         .expect("nothing is recorded that could fail");
-    listener.check(&run, live);
-    (run, listener)
+    recorder.check(&run, live);
+    (run, recorder)
 }
 
-/// A model that falls silent in every answer after the first one.
-struct FallsSilent(ScriptedModel);
+/// A model whose answers after the first one stall.
+struct StallingModel(ScriptedModel);
 
-impl Backend for FallsSilent {
+impl Backend for StallingModel {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         async {
             let is_first = self.0.behaved().is_empty();
@@ -101,23 +101,23 @@ impl Backend for FallsSilent {
 
 #[test]
 fn an_answer_that_the_deadline_cuts_off_says_nothing_about_its_strategy() {
-    let model = FallsSilent(ScriptedModel::new(Script {
+    let model = StallingModel(ScriptedModel::new(Script {
         document: report(12_000),
         breath: (1500, 3000),
         behaviours: vec![Behaviour::Apologises],
         seed: 1,
     }));
     let deadline = Some(Duration::from_millis(500));
-    let (run, listener) = drive_until(&model, many_iterations(), false, deadline);
+    let (run, recorder) = drive_until(&model, many_iterations(), false, deadline);
     let reason = run.outcome().and_then(Outcome::reason);
     assert_eq!(reason, Some(Reason::Deadline));
-    assert!(listener.learnt.is_empty(), "{:?}", listener.learnt);
+    assert!(recorder.learnt.is_empty(), "{:?}", recorder.learnt);
 }
 
-/// A server that refuses every call for an overlap with this message and these sizes.
-struct RefusesOverlap(ScriptedModel, &'static str, Option<RefusedSize>);
+/// A server that rejects every call with an overlap, with this message and these sizes.
+struct RejectsOverlap(ScriptedModel, &'static str, Option<RefusedSize>);
 
-impl Backend for RefusesOverlap {
+impl Backend for RejectsOverlap {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         let request = serde_json::to_string(&call.request).expect("JSON");
         if !request.contains("[[overlap-") {
@@ -135,7 +135,7 @@ impl Backend for RefusesOverlap {
 }
 
 #[test]
-fn a_refusal_for_the_size_of_a_call_says_nothing_about_its_strategy() {
+fn a_size_error_says_nothing_about_the_strategy() {
     let too_large = "the request exceeds the available context size";
     // No call fits these sizes, so none is planned again.
     let size = RefusedSize {
@@ -153,29 +153,29 @@ fn a_refusal_for_the_size_of_a_call_says_nothing_about_its_strategy() {
             behaviours: Vec::new(),
             seed: 1,
         });
-        let server = RefusesOverlap(model, message, size);
-        let (run, listener) = drive_until(&server, many_iterations(), false, None);
+        let server = RejectsOverlap(model, message, size);
+        let (run, recorder) = drive_until(&server, many_iterations(), false, None);
         assert_eq!(run.outcome(), Some(&Outcome::Complete));
         assert_eq!(
-            listener.learnt.worked(Strategy::Overlap),
+            recorder.learnt.worked(Strategy::Overlap),
             worked,
             "{message}"
         );
-        assert_eq!(listener.learnt.worked(Strategy::Remainder), Some(true));
+        assert_eq!(recorder.learnt.worked(Strategy::Remainder), Some(true));
     }
 }
 
 fn many_iterations() -> ContinuationOptions {
     ContinuationOptions {
         max_iterations: 10_000,
-        // A share of a hundred does not rise with every answer of a hundred and more.
+        // A percentage cannot rise with each of more than a hundred answers.
         kpi: Kpi::Off,
         ..ContinuationOptions::default()
     }
 }
 
 #[track_caller]
-fn check_whole(ran: &Ran) {
+fn check_whole(ran: &Played) {
     assert_eq!(
         ran.run.outcome(),
         Some(&Outcome::Complete),
@@ -186,7 +186,7 @@ fn check_whole(ran: &Ran) {
 }
 
 #[test]
-fn every_way_of_asking_brings_the_document_home() {
+fn every_strategy_completes_the_document() {
     for way in [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder] {
         for breath in [(200, 400), (1000, 3000)] {
             let script = Script {
@@ -208,7 +208,7 @@ fn every_way_of_asking_brings_the_document_home() {
                 "{way:?} {breath:?}"
             );
             let (is, should): (serde_json::Value, serde_json::Value) = (
-                serde_json::from_str(ran.run.text()).expect("whole is valid"),
+                serde_json::from_str(ran.run.text()).expect("a complete document is valid"),
                 serde_json::from_str(&ran.document).expect("valid"),
             );
             assert_eq!(is, should, "{way:?}");
@@ -217,7 +217,7 @@ fn every_way_of_asking_brings_the_document_home() {
 }
 
 #[test]
-fn whatever_comes_back_with_its_overlap_is_whole_to_the_byte() {
+fn answers_with_their_overlap_are_joined_exactly() {
     for (bytes, breath) in [
         (1_000, (200, 300)),
         (50_000, (200, 8_000)),
@@ -234,7 +234,7 @@ fn whatever_comes_back_with_its_overlap_is_whole_to_the_byte() {
 }
 
 #[test]
-fn a_document_that_is_begun_again_each_time_comes_home_with_the_default_progress() {
+fn a_restarted_document_is_completed_with_the_default_options() {
     let script = Script {
         document: report(8_000),
         breath: (600, 800),
@@ -245,7 +245,7 @@ fn a_document_that_is_begun_again_each_time_comes_home_with_the_default_progress
 }
 
 #[test]
-fn a_document_is_told_while_it_arrives() {
+fn a_document_is_streamed_while_it_arrives() {
     let script = Script {
         document: report(50_000),
         breath: (4_000, 4_000),
@@ -254,12 +254,12 @@ fn a_document_is_told_while_it_arrives() {
     };
     let ran = play(script, many_iterations());
     check_whole(&ran);
-    // In many more pieces than there were answers.
+    // Many more pieces than answers.
     assert_eq!((ran.pieces, ran.run.iterations()), (176, 13));
 }
 
 #[test]
-fn a_script_is_played_through_before_anything_comes_twice() {
+fn every_behaviour_comes_once_before_any_comes_twice() {
     let script = Script {
         document: report(20_000),
         breath: (500, 1_000),
@@ -280,11 +280,11 @@ fn a_script_is_played_through_before_anything_comes_twice() {
         assert!(behaved.contains(&behaviour), "{behaviour:?}: {behaved:?}");
     }
     let mut pairs = behaved.windows(2);
-    assert!(pairs.all(|pair| pair.iter().any(|behaviour| behaviour.goes_on())));
+    assert!(pairs.all(|pair| pair.iter().any(|behaviour| behaviour.has_new_text())));
 }
 
 #[test]
-fn mixed_behaviours_end_honestly() {
+fn with_mixed_behaviours_the_result_is_correct_or_marked_partial() {
     /// The seeds that end with a part of the document, and why.
     const PARTIAL: [(u64, Reason); 0] = [];
     let mut partial = Vec::new();
@@ -306,7 +306,7 @@ fn mixed_behaviours_end_honestly() {
         match ran.run.outcome() {
             Some(Outcome::Complete) => {
                 let is: serde_json::Value =
-                    serde_json::from_str(ran.run.text()).expect("whole is valid");
+                    serde_json::from_str(ran.run.text()).expect("a complete document is valid");
                 let should: serde_json::Value = serde_json::from_str(&ran.document).expect("valid");
                 assert_eq!(is, should, "seed {seed}");
             }

@@ -1,4 +1,4 @@
-//! Speaks Anthropic's messages.
+//! A client for Anthropic's messages API.
 
 mod request;
 
@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use super::Http;
 use super::address::Endpoint;
-use super::events::{Heard, Said, streamed};
+use super::events::{EventContent, ServerEvent, event_stream};
 use super::response::{LONGEST_ANSWER, Shape, error_message};
 use crate::backend::{Backend, BackendError, Call, Event, Events, SurrogateBuffer, Usage};
 
-/// The version of the protocol that is spoken.
+/// The version of the API.
 const VERSION: &str = "2023-06-01";
 
-/// A server at an address such as `https://api.anthropic.com/v1`.
+/// A server at a base URL such as `https://api.anthropic.com/v1`.
 ///
-/// A call is translated: system messages go apart, images become Anthropic's, a JSON Schema in
-/// `response_format` becomes an output format. There is no mode that holds a model to any JSON at
-/// all, so that `json_object` is left out: the document is found in the answer either way. Tools,
-/// sound and files are refused before anything is sent.
+/// Calls are translated: system messages become the system prompt, images become Anthropic's, and a
+/// JSON Schema in `response_format` becomes an output format. There is no plain JSON mode, so
+/// `json_object` is dropped: the document is found in the answer either way. Tools, audio and files
+/// are rejected before anything is sent.
 pub struct Anthropic {
     http: Http,
     messages: Endpoint,
@@ -28,8 +28,8 @@ pub struct Anthropic {
 }
 
 impl Anthropic {
-    /// The server at a base address. Newer models refuse an answer that was begun for them:
-    /// `can_prefill` says whether this one takes it.
+    /// The server at a base URL. Newer models reject prefills: `can_prefill` says whether this one
+    /// accepts them.
     pub fn new(http: Http, base: &str, key: &str, can_prefill: bool) -> Result<Self, BackendError> {
         let headers = [
             ("x-api-key", key.trim().to_owned()),
@@ -47,7 +47,7 @@ impl Anthropic {
         if call.prefill.is_some() && !self.can_prefill {
             return Err(BackendError::Unsupported {
                 host,
-                what: "an answer that goes on from a given beginning".to_owned(),
+                what: "a prefilled answer".to_owned(),
             });
         }
         let request = request::translate(call).map_err(|what| BackendError::Unsupported {
@@ -56,15 +56,15 @@ impl Anthropic {
         })?;
         let body = Value::Object(request).to_string().into_bytes();
         let mut answer = self.http.ask(&self.messages, body).await?;
-        // What was asked for is not always what is given, nor called by its name.
+        // Some servers ignore `stream` or send a wrong content type.
         if answer.shape().await? == Shape::Stream {
             let mut input = 0;
-            return Ok(streamed(answer, move |said, host| {
-                understand(said, &mut input, host)
+            return Ok(event_stream(answer, move |event, host| {
+                interpret(event, &mut input, host)
             }));
         }
         let body = answer.read_whole(LONGEST_ANSWER).await?;
-        let events = whole(&body, &host).map_err(|error| answer.failed(error))?;
+        let events = complete_answer(&body, &host).map_err(|error| answer.failed(error))?;
         Ok(stream::iter(events.into_iter().map(Ok)).boxed())
     }
 }
@@ -75,31 +75,35 @@ impl Backend for Anthropic {
     }
 }
 
-/// What an event of a stream says. The first one tells what the model has read, which is wanted
-/// with the last.
-fn understand(said: &Said<'_>, input: &mut u64, host: &str) -> Result<Heard, BackendError> {
-    let value = said.value;
+/// Interprets an event of a stream. The first one has the input tokens, which are reported with the
+/// last.
+fn interpret(
+    event: &ServerEvent<'_>,
+    input: &mut u64,
+    host: &str,
+) -> Result<EventContent, BackendError> {
+    let value = event.value;
     let kind = value.get("type").and_then(Value::as_str);
-    let events = match kind.unwrap_or(said.name) {
+    let events = match kind.unwrap_or(event.name) {
         "message_start" => {
-            *input = read_tokens(&value["message"]["usage"]).unwrap_or_default();
+            *input = input_tokens(&value["message"]["usage"]).unwrap_or_default();
             Vec::new()
         }
-        // A block may begin with some of its text.
+        // A block may start with some of its text.
         "content_block_start" => text_event(&value["content_block"]["text"]),
         "content_block_delta" => match value["delta"]["type"].as_str() {
             Some("thinking_delta" | "signature_delta" | "input_json_delta") => {
-                return Ok(Heard::Thought);
+                return Ok(EventContent::Activity);
             }
             _ => text_event(&value["delta"]["text"]),
         },
         "message_delta" => ending(&value["delta"], &value["usage"], *input),
-        "message_stop" => return Ok(Heard::Done),
-        "error" => return Err(error(value, said.raw, host)),
-        // The end of a block, pings, and whatever will be added.
+        "message_stop" => return Ok(EventContent::Done),
+        "error" => return Err(error(value, event.raw, host)),
+        // The end of a block, pings and unknown events.
         _ => Vec::new(),
     };
-    Ok(Heard::Events(events))
+    Ok(EventContent::Events(events))
 }
 
 fn text_event(text: &Value) -> Vec<Event> {
@@ -109,8 +113,8 @@ fn text_event(text: &Value) -> Vec<Event> {
         .collect()
 }
 
-/// What an answer says that came in one piece.
-fn whole(body: &[u8], host: &str) -> Result<Vec<Event>, BackendError> {
+/// The events of an answer without streaming.
+fn complete_answer(body: &[u8], host: &str) -> Result<Vec<Event>, BackendError> {
     let malformed = |reason: String| BackendError::Malformed {
         host: host.to_owned(),
         reason,
@@ -121,7 +125,7 @@ fn whole(body: &[u8], host: &str) -> Result<Vec<Event>, BackendError> {
         return Err(error(&value, body, host));
     }
     let Some(content) = value.get("content").and_then(Value::as_array) else {
-        return Err(malformed("it has no `content`".to_owned()));
+        return Err(malformed("no `content`".to_owned()));
     };
     let mut events: Vec<Event> = content
         .iter()
@@ -131,7 +135,7 @@ fn whole(body: &[u8], host: &str) -> Result<Vec<Event>, BackendError> {
     Ok(events)
 }
 
-/// An error that comes where an answer should, with the status that it would have had alone.
+/// An error in place of an answer, with the HTTP status for its type.
 fn error(value: &Value, raw: &[u8], host: &str) -> BackendError {
     let status = match value["error"]["type"].as_str() {
         Some("invalid_request_error") => 400,
@@ -154,10 +158,10 @@ fn error(value: &Value, raw: &[u8], host: &str) -> BackendError {
     }
 }
 
-/// Why an answer ended, in OpenAI's words, and what it took.
-fn ending(said: &Value, usage: &Value, input: u64) -> Vec<Event> {
+/// The finish reason, translated to OpenAI's, and the usage.
+fn ending(message: &Value, usage: &Value, input: u64) -> Vec<Event> {
     let mut events = Vec::new();
-    if let Some(reason) = said.get("stop_reason").and_then(Value::as_str) {
+    if let Some(reason) = message.get("stop_reason").and_then(Value::as_str) {
         let reason = match reason {
             "max_tokens" | "model_context_window_exceeded" => "length",
             "end_turn" | "stop_sequence" => "stop",
@@ -168,7 +172,7 @@ fn ending(said: &Value, usage: &Value, input: u64) -> Vec<Event> {
         events.push(Event::Finish(reason.to_owned()));
     }
     if let Some(output) = usage.get("output_tokens").and_then(Value::as_u64) {
-        let input = read_tokens(usage).unwrap_or(input);
+        let input = input_tokens(usage).unwrap_or(input);
         let cached = usage.get("cache_read_input_tokens");
         events.push(Event::Usage(Usage {
             input,
@@ -179,8 +183,8 @@ fn ending(said: &Value, usage: &Value, input: u64) -> Vec<Event> {
     events
 }
 
-/// All that the model has read, from a cache or not, as OpenAI counts it.
-fn read_tokens(usage: &Value) -> Option<u64> {
+/// All input tokens, cached or not, as OpenAI counts them.
+fn input_tokens(usage: &Value) -> Option<u64> {
     let count = |name: &str| usage.get(name).and_then(Value::as_u64);
     let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"];
     let new = count("input_tokens")?;

@@ -1,24 +1,24 @@
-//! A request in Anthropic's words.
+//! Translates a chat request to Anthropic's format.
 //!
-//! What both have under the same name goes as it is. What only steers the sampling at OpenAI, such
-//! as `seed` or `presence_penalty`, has no counterpart and is left out; what would change the
-//! meaning of the answer is refused by its name.
+//! Fields with the same name are copied. OpenAI's other sampling parameters, such as `seed` or
+//! `presence_penalty`, are dropped; fields that would change the meaning of the answer are rejected
+//! by name.
 
 use serde_json::{Map, Value, json};
 
 use crate::backend::Call;
 
-/// What an answer may have where the request does not say; the protocol insists on a number.
+/// The answer limit if the request has none, because the API requires one.
 const DEFAULT_MAX_TOKENS: u64 = 4096;
 
-/// The request, or the name of what it cannot hold.
+/// The request, or the name of an unsupported feature.
 pub(super) fn translate(call: Call) -> Result<Map<String, Value>, String> {
     let Call {
         request: given,
         prefill,
     } = call;
     let given_value = |name: &str| given.get(name).filter(|value| !value.is_null());
-    refuse_what_has_no_words(&given)?;
+    reject_unsupported(&given)?;
     let mut request = Map::new();
     for name in ["model", "temperature", "top_p", "top_k"] {
         if let Some(value) = given_value(name) {
@@ -38,7 +38,7 @@ pub(super) fn translate(call: Call) -> Result<Map<String, Value>, String> {
         };
         request.insert("stop_sequences".to_owned(), stops);
     }
-    // A schema describes what is written from its beginning, and a prefill is in the middle.
+    // The grammar of a schema starts at the beginning of the document, but a prefill is in its middle.
     let format = given_value("response_format").filter(|_| prefill.is_none());
     if let Some(format) = format.and_then(schema_of) {
         let config = json!({ "format": { "type": "json_schema", "schema": format } });
@@ -60,7 +60,7 @@ pub(super) fn translate(call: Call) -> Result<Map<String, Value>, String> {
                 {
                     return Err("a tool call".to_owned());
                 }
-                // An empty message is refused, and says nothing.
+                // The API rejects empty messages.
                 if let Some(content) = translated(content)? {
                     messages.push(json!({ "role": role, "content": content }));
                 }
@@ -79,7 +79,7 @@ pub(super) fn translate(call: Call) -> Result<Map<String, Value>, String> {
     Ok(request)
 }
 
-fn refuse_what_has_no_words(request: &Map<String, Value>) -> Result<(), String> {
+fn reject_unsupported(request: &Map<String, Value>) -> Result<(), String> {
     for (name, what) in [("tools", "a tool"), ("functions", "a function")] {
         let is_given = |value: &Value| value.as_array().is_some_and(|list| !list.is_empty());
         if request.get(name).is_some_and(is_given) {
@@ -93,7 +93,7 @@ fn refuse_what_has_no_words(request: &Map<String, Value>) -> Result<(), String> 
     Ok(())
 }
 
-/// The schema that a format holds an answer to, if it does.
+/// The JSON Schema of a response format, if it has one.
 fn schema_of(format: &Value) -> Option<&Value> {
     if format.get("type")?.as_str()? != "json_schema" {
         return None;
@@ -101,7 +101,7 @@ fn schema_of(format: &Value) -> Option<&Value> {
     format.get("json_schema")?.get("schema")
 }
 
-/// The content of a message; nothing if there is none in it.
+/// The content of a message; `None` if it is empty.
 fn translated(content: &Value) -> Result<Option<Value>, String> {
     let parts = match content {
         Value::Array(parts) => parts,
@@ -134,27 +134,27 @@ fn part_text(part: &Value) -> Result<&str, String> {
         .ok_or_else(|| "a text part without text".to_owned())
 }
 
-/// An image by its address, or within the message.
+/// An image by URL or inline.
 fn image(part: &Value) -> Result<Value, String> {
     let image = &part["image_url"];
     let address = image.get("url").unwrap_or(image).as_str();
-    let address = address.ok_or("an image without an address")?;
+    let address = address.ok_or("an image without a URL")?;
     let source = match address.strip_prefix("data:") {
         Some(data) => {
             let (media_type, data) = data
                 .split_once(";base64,")
-                .ok_or("an image in another encoding than base64")?;
+                .ok_or("an inline image that is not base64")?;
             json!({ "type": "base64", "media_type": media_type, "data": data })
         }
         None if address.starts_with("https://") || address.starts_with("http://") => {
             json!({ "type": "url", "url": address })
         }
-        None => return Err("an image that is neither on the web nor within the message".into()),
+        None => return Err("an image that is neither a web URL nor inline".into()),
     };
     Ok(json!({ "type": "image", "source": source }))
 }
 
-/// The text of a message that can hold nothing else.
+/// The text of a text-only message.
 fn plain_text(content: &Value) -> Result<String, String> {
     match content {
         Value::Null => Ok(String::new()),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_refused(request: Value, what: &str) {
+    fn check_rejected(request: Value, what: &str) {
         assert_eq!(translate_value(request, None), Err(what.to_owned()));
     }
 
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_gets_its_place() {
+    fn translates_messages_and_parameters() {
         check(
             json!({
                 "model": "claude", "max_completion_tokens": 100, "max_tokens": null, "stop": "END",
@@ -221,7 +221,7 @@ mod tests {
                 "stream": true,
             }),
         );
-        let stops = translate_value(json!({ "stop": ["a", "b"] }), None).expect("it can be said");
+        let stops = translate_value(json!({ "stop": ["a", "b"] }), None).expect("it is supported");
         assert_eq!(stops["stop_sequences"], json!(["a", "b"]));
         assert_eq!(stops["max_tokens"], DEFAULT_MAX_TOKENS);
     }
@@ -233,7 +233,7 @@ mod tests {
             json!({ "type": "json_schema", "json_schema": { "name": "x", "schema": schema } });
         let request = translate_value(json!({ "response_format": format }), None);
         assert_eq!(
-            request.expect("it can be said")["output_config"],
+            request.expect("it is supported")["output_config"],
             json!({ "format": { "type": "json_schema", "schema": schema } })
         );
     }
@@ -245,7 +245,7 @@ mod tests {
             { "type": "text", "text": "What is this?" }, { "type": "text", "text": "" },
             image("data:image/png;base64,AAAA"), image("https://example.org/a.png"),
         ]);
-        let request = translate_value(asking(&content), None).expect("it can be said");
+        let request = translate_value(asking(&content), None).expect("it is supported");
         assert_eq!(
             request["messages"][0]["content"],
             json!([
@@ -254,41 +254,41 @@ mod tests {
                 { "type": "image", "source": { "type": "url", "url": "https://example.org/a.png" } },
             ])
         );
-        check_refused(
+        check_rejected(
             asking(&json!([image("data:image/svg+xml,<svg/>")])),
-            "an image in another encoding than base64",
+            "an inline image that is not base64",
         );
-        check_refused(
+        check_rejected(
             asking(&json!([image("file:///etc/passwd")])),
-            "an image that is neither on the web nor within the message",
+            "an image that is neither a web URL nor inline",
         );
     }
 
     #[test]
-    fn what_has_no_words_is_refused_by_its_name() {
-        check_refused(json!({ "tools": [{ "type": "function" }] }), "a tool");
-        check_refused(json!({ "n": 2 }), "more than one answer at once (`n`)");
-        check_refused(
+    fn rejects_unsupported_features_by_name() {
+        check_rejected(json!({ "tools": [{ "type": "function" }] }), "a tool");
+        check_rejected(json!({ "n": 2 }), "more than one answer at once (`n`)");
+        check_rejected(
             json!({ "messages": [{ "role": "tool", "content": "3" }] }),
             "a message of the role `tool`",
         );
-        check_refused(
+        check_rejected(
             json!({ "messages": [{ "role": "assistant", "tool_calls": [{}] }] }),
             "a tool call",
         );
-        check_refused(
+        check_rejected(
             asking(&json!([{ "type": "input_audio" }])),
             "a part of the type `input_audio`",
         );
-        check_refused(
+        check_rejected(
             asking(&json!([{ "type": "text" }])),
             "a text part without text",
         );
-        check_refused(
+        check_rejected(
             asking(&json!(3)),
             "a content that is neither text nor a list of parts",
         );
-        check_refused(
+        check_rejected(
             json!({ "messages": [{ "role": "system", "content": [{ "type": "image_url" }] }] }),
             "a system message that is not text",
         );

@@ -1,7 +1,7 @@
-//! Where is a chat request wrong?
+//! Validates a chat request.
 //!
-//! Everything that later code relies on is checked here, once, and an error names its place. What
-//! is not needed is not checked: providers add parameters every month.
+//! Everything that later code relies on is checked here, once, and errors name the place in the
+//! request. Other fields are not checked, because providers often add some.
 
 use std::fmt;
 
@@ -11,15 +11,15 @@ use serde_json::{Map, Number, Value};
 use super::error::{RequestError, missing, quoted, wrong_at};
 use super::message::{ChatMessage, member};
 
-/// Where something is in a request, which is written out only if something is wrong there.
+/// A place in a request, formatted only for an error.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum Location<'a> {
     Root(&'a str),
     Member(&'a Self, &'a str),
     Item(&'a Self, usize),
 }
 
-impl<'a> Place<'a> {
+impl<'a> Location<'a> {
     fn member(&'a self, key: &'a str) -> Self {
         Self::Member(self, key)
     }
@@ -29,12 +29,12 @@ impl<'a> Place<'a> {
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for Location<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root(key) => formatter.write_str(key),
-            Self::Member(of, key) => write!(formatter, "{of}.{key}"),
-            Self::Item(of, index) => write!(formatter, "{of}[{index}]"),
+            Self::Member(parent, key) => write!(formatter, "{parent}.{key}"),
+            Self::Item(parent, index) => write!(formatter, "{parent}[{index}]"),
         }
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn check_model(whole: &Map<String, Value>) -> Result<(), RequestError
 pub(super) fn check_messages(
     whole: &Map<String, Value>,
 ) -> Result<Vec<ChatMessage<'_>>, RequestError> {
-    const EXPECTED: &str = "a list of messages, at least one";
+    const EXPECTED: &str = "an array of at least one message";
     let messages = match member(whole, "messages") {
         None => return Err(missing("messages", EXPECTED)),
         Some(Value::Array(messages)) if messages.is_empty() => {
@@ -71,13 +71,13 @@ pub(super) fn check_messages(
     };
     let checked = messages.iter().enumerate();
     checked
-        .map(|(index, message)| check_message(message, &Place::Root("messages").item(index)))
+        .map(|(index, message)| check_message(message, &Location::Root("messages").item(index)))
         .collect()
 }
 
 fn check_message<'a>(
     message: &'a Value,
-    place: &Place<'_>,
+    place: &Location<'_>,
 ) -> Result<ChatMessage<'a>, RequestError> {
     let Some(members) = message.as_object() else {
         return Err(wrong_at(place, message, "an object"));
@@ -91,21 +91,19 @@ fn check_message<'a>(
             members,
             place,
             "tool_call_id",
-            "the id of the call it answers",
+            "the id of the tool call it answers",
         )?;
     }
     if role == ChatRole::Function {
-        check_text(
-            members,
-            place,
-            "name",
-            "the name of the function it answers for",
-        )?;
+        check_text(members, place, "name", "the name of the called function")?;
     }
     Ok(ChatMessage::new(role, members))
 }
 
-fn check_role(members: &Map<String, Value>, place: &Place<'_>) -> Result<ChatRole, RequestError> {
+fn check_role(
+    members: &Map<String, Value>,
+    place: &Location<'_>,
+) -> Result<ChatRole, RequestError> {
     let role = member(members, "role");
     if let Some(known) = role.and_then(Value::as_str).and_then(ChatRole::from_name) {
         return Ok(known);
@@ -119,8 +117,8 @@ fn check_role(members: &Map<String, Value>, place: &Place<'_>) -> Result<ChatRol
     })
 }
 
-/// Whether the message calls anything, which makes content optional.
-fn check_calls(members: &Map<String, Value>, place: &Place<'_>) -> Result<bool, RequestError> {
+/// Whether the message has calls, which make its content optional.
+fn check_calls(members: &Map<String, Value>, place: &Location<'_>) -> Result<bool, RequestError> {
     let older = match member(members, "function_call") {
         None | Some(Value::Null) => false,
         Some(call) => {
@@ -132,14 +130,14 @@ fn check_calls(members: &Map<String, Value>, place: &Place<'_>) -> Result<bool, 
     let calls = match member(members, "tool_calls") {
         None | Some(Value::Null) => return Ok(older),
         Some(Value::Array(calls)) => calls,
-        Some(other) => return Err(wrong_at(place, other, "a list of tool calls")),
+        Some(other) => return Err(wrong_at(place, other, "an array of tool calls")),
     };
     for (index, call) in calls.iter().enumerate() {
         let place = place.item(index);
         let Some(call) = call.as_object() else {
             return Err(wrong_at(place, call, "an object"));
         };
-        check_text(call, &place, "id", "the id that its result names")?;
+        check_text(call, &place, "id", "the id of the tool call")?;
         match (call.get("function"), call.get("custom")) {
             (Some(function), _) => {
                 check_call(function, &place.member("function"), "arguments")?;
@@ -154,28 +152,28 @@ fn check_calls(members: &Map<String, Value>, place: &Place<'_>) -> Result<bool, 
     Ok(older || !calls.is_empty())
 }
 
-fn check_call(function: &Value, place: &Place<'_>, arguments: &str) -> Result<(), RequestError> {
+fn check_call(function: &Value, place: &Location<'_>, arguments: &str) -> Result<(), RequestError> {
     let Some(members) = function.as_object() else {
         let expected = format!("an object with `name` and `{arguments}`");
         return Err(wrong_at(place, function, &expected));
     };
-    check_text(members, place, "name", "the name of what is called")?;
-    check_text(members, place, arguments, "the arguments as a text")
+    check_text(members, place, "name", "the name of the function or tool")?;
+    check_text(members, place, arguments, "the arguments as a string")
 }
 
 fn check_content(
     members: &Map<String, Value>,
-    place: &Place<'_>,
+    place: &Location<'_>,
     role: ChatRole,
     called: bool,
 ) -> Result<(), RequestError> {
     let place = place.member("content");
-    let expected = "a text or a list of parts";
-    // A model that calls a tool, refuses or speaks aloud says nothing else.
-    let says_otherwise = ["refusal", "audio"]
+    let expected = "a string or an array of content parts";
+    // A message with tool calls, a refusal or audio needs no content.
+    let has_other_content = ["refusal", "audio"]
         .iter()
         .any(|key| member(members, key).is_some_and(|value| !value.is_null()));
-    let optional = role == ChatRole::Assistant && (called || says_otherwise);
+    let optional = role == ChatRole::Assistant && (called || has_other_content);
     match member(members, "content") {
         Some(Value::String(_)) => Ok(()),
         Some(Value::Array(parts)) => {
@@ -183,14 +181,14 @@ fn check_content(
             parts.try_for_each(|(index, part)| check_part(part, &place.item(index)))
         }
         None | Some(Value::Null) if optional => Ok(()),
-        // Results of functions may be nothing.
+        // Function results may be null.
         Some(Value::Null) if role == ChatRole::Function => Ok(()),
         None => Err(missing(place, expected)),
         Some(other) => Err(wrong_at(place, other, expected)),
     }
 }
 
-fn check_part(part: &Value, place: &Place<'_>) -> Result<(), RequestError> {
+fn check_part(part: &Value, place: &Location<'_>) -> Result<(), RequestError> {
     let Some(members) = part.as_object() else {
         return Err(wrong_at(place, part, "an object with a `type`"));
     };
@@ -201,17 +199,19 @@ fn check_part(part: &Value, place: &Place<'_>) -> Result<(), RequestError> {
         "the type of the part, such as `text`",
     )?;
     let (key, inner) = match member(members, "type").and_then(Value::as_str) {
-        Some("text") => return check_text(members, place, "text", "a text"),
-        Some("refusal") => return check_text(members, place, "refusal", "a text"),
+        Some("text") => return check_text(members, place, "text", "a string"),
+        Some("refusal") => return check_text(members, place, "refusal", "a string"),
         Some("image_url") => ("image_url", Some("url")),
         Some("input_audio") => ("input_audio", Some("data")),
         Some("file") => ("file", None),
-        // Providers have parts of their own.
+        // Other types are specific to a provider.
         _ => return Ok(()),
     };
     let place = place.member(key);
     match (member(members, key), inner) {
-        (Some(Value::Object(members)), Some(inner)) => check_text(members, &place, inner, "a text"),
+        (Some(Value::Object(members)), Some(inner)) => {
+            check_text(members, &place, inner, "a string")
+        }
         (Some(Value::Object(_)), None) => Ok(()),
         (Some(other), _) => Err(wrong_at(place, other, "an object")),
         (None, _) => Err(missing(place, "an object")),
@@ -223,10 +223,10 @@ pub(super) fn check_tools(whole: &Map<String, Value>) -> Result<(), RequestError
         let tools = match member(whole, key) {
             None | Some(Value::Null) => continue,
             Some(Value::Array(tools)) => tools,
-            Some(other) => return Err(wrong_at(key, other, "a list of tools")),
+            Some(other) => return Err(wrong_at(key, other, "an array of tools")),
         };
         for (index, tool) in tools.iter().enumerate() {
-            check_tool(tool, &Place::Root(key).item(index), inner)?;
+            check_tool(tool, &Location::Root(key).item(index), inner)?;
         }
     }
     if !list(whole, "tools").is_empty() && !list(whole, "functions").is_empty() {
@@ -235,7 +235,7 @@ pub(super) fn check_tools(whole: &Map<String, Value>) -> Result<(), RequestError
     Ok(())
 }
 
-fn check_tool(tool: &Value, place: &Place<'_>, inner: Option<&str>) -> Result<(), RequestError> {
+fn check_tool(tool: &Value, place: &Location<'_>, inner: Option<&str>) -> Result<(), RequestError> {
     let Some(members) = tool.as_object() else {
         return Err(wrong_at(place, tool, "an object"));
     };
@@ -248,7 +248,7 @@ fn check_tool(tool: &Value, place: &Place<'_>, inner: Option<&str>) -> Result<()
         "type",
         "the type of the tool, such as `function`",
     )?;
-    // Providers have tools of their own, of which nothing is known.
+    // Other types are specific to a provider.
     if member(members, "type").and_then(Value::as_str) != Some(inner) {
         return Ok(());
     }
@@ -259,7 +259,7 @@ fn check_tool(tool: &Value, place: &Place<'_>, inner: Option<&str>) -> Result<()
     }
 }
 
-fn check_function(function: &Value, place: &Place<'_>) -> Result<(), RequestError> {
+fn check_function(function: &Value, place: &Location<'_>) -> Result<(), RequestError> {
     let Some(members) = function.as_object() else {
         return Err(wrong_at(place, function, "an object with a `name`"));
     };
@@ -269,7 +269,7 @@ fn check_function(function: &Value, place: &Place<'_>) -> Result<(), RequestErro
         None | Some(Value::Null | Value::Object(_)) => Ok(()),
         Some(other) => {
             let place = place.member("parameters");
-            Err(wrong_at(place, other, "a JSON schema"))
+            Err(wrong_at(place, other, "a JSON Schema"))
         }
     }
 }
@@ -294,7 +294,7 @@ fn tokens(value: &Value, key: &str) -> Result<u64, RequestError> {
     })
 }
 
-/// A number that is whole, however it is written: some programs know no others than `100.0`.
+/// A whole number, also in the form `100.0`, as some clients write it.
 fn whole_number(number: &Number) -> Option<u64> {
     let rounded = || {
         let float = number.as_f64()?;
@@ -306,7 +306,7 @@ fn whole_number(number: &Number) -> Option<u64> {
 
 fn check_text(
     members: &Map<String, Value>,
-    place: &Place<'_>,
+    place: &Location<'_>,
     key: &str,
     expected: &str,
 ) -> Result<(), RequestError> {
@@ -319,11 +319,11 @@ fn check_text(
 
 fn check_text_if_there(
     members: &Map<String, Value>,
-    place: &Place<'_>,
+    place: &Location<'_>,
     key: &str,
 ) -> Result<(), RequestError> {
     match member(members, key) {
         None | Some(Value::Null | Value::String(_)) => Ok(()),
-        Some(other) => Err(wrong_at(place.member(key), other, "a text")),
+        Some(other) => Err(wrong_at(place.member(key), other, "a string")),
     }
 }

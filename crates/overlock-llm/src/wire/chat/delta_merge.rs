@@ -1,18 +1,18 @@
-//! What do the pieces of a streamed message make together?
+//! Merges the deltas of a streamed message.
 //!
-//! Providers add members of their own to what they stream, so nothing here knows which ones there
-//! are: a text goes on, a list goes on, an object is filled in.
+//! Providers add fields, so the merge is generic: strings are concatenated, arrays are extended,
+//! objects are merged recursively.
 
 use serde_json::{Map, Value};
 
-/// Adds a piece to what is known. Null says nothing.
+/// Merges a piece into a value. Null changes nothing.
 pub(super) fn merge(known: &mut Value, piece: &Value) {
     match (known, piece) {
         (_, Value::Null) => {}
         (Value::String(known), Value::String(piece)) => known.push_str(piece),
         (Value::Object(known), Value::Object(piece)) => merge_members(known, piece, &[]),
         (Value::Array(known), Value::Array(piece)) => merge_items(known, piece),
-        // Also a first list may hold pieces of one item.
+        // Even a first array may contain several pieces of one item.
         (known, Value::Array(piece)) => {
             let mut items = Vec::new();
             merge_items(&mut items, piece);
@@ -22,18 +22,18 @@ pub(super) fn merge(known: &mut Value, piece: &Value) {
     }
 }
 
-/// Adds the members of a piece to those that are known, but for some that are read elsewhere.
+/// Merges the members of a piece, except for some.
 pub(super) fn merge_members(
     known: &mut Map<String, Value>,
     piece: &Map<String, Value>,
     except: &[&str],
 ) {
-    let told = piece.iter().filter(|(_, value)| !value.is_null());
-    for (name, value) in told.filter(|(name, _)| !except.contains(&name.as_str())) {
+    let members = piece.iter().filter(|(_, value)| !value.is_null());
+    for (name, value) in members.filter(|(name, _)| !except.contains(&name.as_str())) {
         let place = known.entry(name.as_str()).or_insert(Value::Null);
         let is_known = match name.as_str() {
-            "role" | "id" | "type" | "format" => is_said(place),
-            // Some send it in pieces, others all of it every time.
+            "role" | "id" | "type" | "format" => is_set(place),
+            // Some servers send it in pieces, others in full every time.
             "name" => place == value,
             _ => false,
         };
@@ -43,20 +43,20 @@ pub(super) fn merge_members(
     }
 }
 
-fn is_said(value: &Value) -> bool {
+fn is_set(value: &Value) -> bool {
     !value.is_null() && value != ""
 }
 
-/// So many items of a list are written at the same time at most. Looking through all of a long one
-/// for every piece would take ever longer.
-const NEAR: usize = 256;
+/// How many recent items of an array are searched. Searching all of a long array for every piece
+/// would take quadratic time.
+const RECENT: usize = 256;
 
-/// Adds items to a list. Those that say which one they are go on with that one.
+/// Appends items to an array. Items with an `index` are merged into the item with the same index.
 fn merge_items(known: &mut Vec<Value>, piece: &[Value]) {
     for item in piece {
         let index = item.get("index").filter(|index| index.is_u64());
         let same = index.and_then(|index| {
-            let mut known = known.iter_mut().rev().take(NEAR);
+            let mut known = known.iter_mut().rev().take(RECENT);
             known.find(|known| known.get("index") == Some(index))
         });
         match same {
@@ -84,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_is_the_same_however_it_is_cut(texts in prop::collection::vec(".*", 1..6)) {
+        fn merges_a_text_split_anywhere(texts in prop::collection::vec(".*", 1..6)) {
             let pieces: Vec<Value> = texts
                 .iter()
                 .map(|text| json!({ "a": { "text": text }, "l": [{ "index": 3, "text": text }] }))
@@ -95,7 +95,7 @@ mod tests {
         }
 
         #[test]
-        fn a_list_is_the_same_however_it_is_cut(
+        fn merges_an_array_split_anywhere(
             numbers in prop::collection::vec(any::<i64>(), 0..20), at in 0_usize..20,
         ) {
             let (one, other) = numbers.split_at(at.min(numbers.len()));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_what_something_is_is_said_once() {
+    fn identifying_members_are_not_concatenated() {
         let piece = json!({ "role": "assistant", "id": "1", "type": "text", "name": "w" });
         check(&[piece.clone(), piece.clone(), piece.clone()], &piece);
         check(
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn null_takes_nothing_away() {
+    fn null_changes_nothing() {
         check(
             &[json!({ "a": "b" }), json!({ "a": null })],
             &json!({ "a": "b" }),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn items_go_on_with_the_one_they_name() {
+    fn items_are_merged_by_index() {
         let pieces = [
             json!([{ "index": 1, "t": "a" }, { "index": 0, "t": "b" }, { "index": 1, "t": "c" }]),
             json!([{ "index": 0, "t": "d" }, { "t": "e" }]),

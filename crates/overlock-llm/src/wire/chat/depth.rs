@@ -1,29 +1,28 @@
-//! Keeps values that nest too deeply away from everything that recurses.
+//! Rejects values that nest too deeply.
 //!
-//! Dropping, printing and cloning a JSON value all recurse on its depth, so a value from outside
-//! is measured before anything else is done with it, and one that is refused is taken apart level
-//! by level.
+//! Dropping, printing and cloning a JSON value recurse on its depth. The depth of untrusted values
+//! is therefore checked first, and values that are too deep are dropped level by level.
 
 use serde_json::{Map, Value};
 
-/// How deep a request may nest; `serde_json` reads texts just as deep.
+/// The maximum depth of a request, which is also the limit of `serde_json`'s parser.
 pub(super) const DEEPEST: usize = 128;
 
-/// The value as the object it is, unless it nests too deeply or is something else.
-pub(super) fn shallow_object(value: Value) -> Result<Map<String, Value>, Refused> {
+/// The value as an object, unless it nests too deeply or has another type.
+pub(super) fn shallow_object(value: Value) -> Result<Map<String, Value>, DepthError> {
     if is_deep(&value) {
-        take_apart(value);
-        return Err(Refused::Deep);
+        drop_by_level(value);
+        return Err(DepthError::TooDeep);
     }
     match value {
         Value::Object(object) => Ok(object),
-        other => Err(Refused::NoObject(other)),
+        other => Err(DepthError::NotAnObject(other)),
     }
 }
 
-pub(super) enum Refused {
-    Deep,
-    NoObject(Value),
+pub(super) enum DepthError {
+    TooDeep,
+    NotAnObject(Value),
 }
 
 fn is_deep(value: &Value) -> bool {
@@ -43,7 +42,7 @@ fn is_deep(value: &Value) -> bool {
     false
 }
 
-fn take_apart(value: Value) {
+fn drop_by_level(value: Value) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {

@@ -1,4 +1,4 @@
-//! Why something is not a chat request.
+//! The errors of an invalid chat request.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::depth::DEEPEST;
 
-/// Why something is no chat request.
+/// Why a chat request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The text is not JSON.
@@ -19,50 +19,50 @@ pub enum RequestError {
         /// The column, from 1.
         column: usize,
     },
-    /// The text is larger than any request.
-    #[error("the request has {bytes} bytes, which is more than the limit of {limit}")]
+    /// The text is too long.
+    #[error("the request has {bytes} bytes, but the limit is {limit}")]
     TooLong {
-        /// How long it is.
+        /// Its length.
         bytes: usize,
-        /// How long it may be.
+        /// The maximum.
         limit: usize,
     },
-    /// The value nests deeper than any request.
+    /// The value nests too deeply.
     #[error("the request nests deeper than {limit} levels")]
     TooDeep {
-        /// How deep it may nest.
+        /// The maximum depth.
         limit: usize,
     },
-    /// Something is there, but not what it must be.
+    /// A value has the wrong type or is not allowed.
     #[error("{place} is {found}, but must be {expected}")]
     Wrong {
-        /// Where, such as `` `messages[3].role` ``; the request itself if it is no object.
+        /// The place, such as `` `messages[3].role` ``, or the request itself.
         place: String,
-        /// What is there.
+        /// The value.
         found: String,
-        /// What would be right.
+        /// The expected values.
         expected: String,
     },
-    /// Something that must be there is not.
+    /// A required value is missing.
     #[error("{place} is missing: it must be {expected}")]
     Missing {
-        /// Where.
+        /// The place.
         place: String,
-        /// What would be right.
+        /// The expected values.
         expected: String,
     },
-    /// The length of the answer is asked for twice.
-    #[error("`max_tokens` and `max_completion_tokens` are both set, but only one of them may be")]
+    /// The answer limit is set twice.
+    #[error("`max_tokens` and `max_completion_tokens` must not both be set")]
     TwoLengths,
     /// There are tools in the newer and in the older form.
-    #[error("`tools` and `functions` are both set, but only one of them may be")]
+    #[error("`tools` and `functions` must not both be set")]
     TwoToolLists,
 }
 
 pub(super) fn syntax(error: &serde_json::Error) -> RequestError {
     let (line, column) = (error.line(), error.column());
     let whole = error.to_string();
-    // The place is a field of its own.
+    // Line and column are separate fields.
     let reason = whole.strip_suffix(&format!(" at line {line} column {column}"));
     let reason = reason.unwrap_or(&whole);
     if reason == "recursion limit exceeded" {
@@ -98,13 +98,13 @@ pub(super) fn quoted(place: impl fmt::Display) -> String {
     format!("`{place}`")
 }
 
-/// What a value is, in a few words.
+/// A short description of a value.
 fn describe(value: &Value) -> String {
     const SHORT: usize = 40;
     match value {
-        Value::Array(_) => "a list".to_owned(),
+        Value::Array(_) => "an array".to_owned(),
         Value::Object(_) => "an object".to_owned(),
-        Value::String(text) if text.chars().nth(SHORT).is_some() => "a text".to_owned(),
+        Value::String(text) if text.chars().nth(SHORT).is_some() => "a string".to_owned(),
         Value::Number(number) if number.to_string().len() > SHORT => "a number".to_owned(),
         short => quoted(short),
     }

@@ -1,16 +1,15 @@
-//! The events of a stream: how they are composed, and how many of their bytes are content.
+//! Composes the events of a stream, and counts how many of their bytes are content.
 
 use serde_json::{Map, Value, json};
 
 use crate::assembler::Delta;
 
-/// The member of a completion, or of the last chunk of a stream, that reports a violation.
+/// The member of a completion, or of the last chunk of a stream, that reports a schema violation.
 pub(super) const REPORT: &str = "overlock";
 
-/// Whether an event has a word of the model: a piece of its answer, of its thoughts or of a call,
-/// or the end.
-pub fn has_word(event: &Value) -> bool {
-    const WORDS: [&str; 7] = [
+/// Whether an event has output of the model: content, reasoning, a tool call or a finish reason.
+pub fn has_output(event: &Value) -> bool {
+    const OUTPUTS: [&str; 7] = [
         "content",
         "refusal",
         "tool_calls",
@@ -19,17 +18,17 @@ pub fn has_word(event: &Value) -> bool {
         "reasoning",
         "thinking",
     ];
-    let is_word = |value: &Value| match value {
+    let is_output = |value: &Value| match value {
         Value::String(text) => !text.is_empty(),
         Value::Array(parts) => !parts.is_empty(),
         other => other.is_object(),
     };
     let choices = event.get("choices").and_then(Value::as_array);
     choices.into_iter().flatten().any(|choice| {
-        let said = choice.get("delta").or(choice.get("message"));
-        let said = WORDS.iter().filter_map(|name| said?.get(name));
+        let message = choice.get("delta").or(choice.get("message"));
+        let outputs = OUTPUTS.iter().filter_map(|name| message?.get(name));
         let own = ["text", "finish_reason"].map(|name| choice.get(name));
-        said.chain(own.into_iter().flatten()).any(is_word)
+        outputs.chain(own.into_iter().flatten()).any(is_output)
     })
 }
 
@@ -50,11 +49,11 @@ pub fn chunks(completion: &Value) -> Vec<Value> {
             call["index"] = json!(number);
         }
         let finish = choice.get("finish_reason").cloned().unwrap_or(Value::Null);
-        let mut said = json!({ "index": index, "delta": delta, "finish_reason": null });
+        let mut first = json!({ "index": index, "delta": delta, "finish_reason": null });
         if let Some(logprobs) = choice.get("logprobs") {
-            said["logprobs"] = logprobs.clone();
+            first["logprobs"] = logprobs.clone();
         }
-        events.push(with_choice(&head, &said));
+        events.push(with_choice(&head, &first));
         let others = choice.as_object().into_iter().flatten();
         let others = others.filter(|(name, _)| !is_choice_member(name));
         let others = others.map(|(name, value)| (name.clone(), value.clone()));
@@ -75,13 +74,13 @@ pub(super) fn end(
     finish: &Value,
     others: impl Iterator<Item = (String, Value)>,
 ) -> Value {
-    let said = json!({ "index": index, "delta": {}, "finish_reason": finish });
-    let mut choice = said.as_object().cloned().unwrap_or_default();
+    let end = json!({ "index": index, "delta": {}, "finish_reason": finish });
+    let mut choice = end.as_object().cloned().unwrap_or_default();
     choice.extend(others);
     Value::Object(choice)
 }
 
-/// Whether this is a member that every choice has.
+/// Whether every choice has this member.
 pub(super) fn is_choice_member(name: &str) -> bool {
     matches!(
         name,
@@ -141,13 +140,13 @@ pub(super) fn first_text(event: &mut Value) -> Option<&mut String> {
     })
 }
 
-/// More bytes than this are not overhead.
+/// The maximum overhead of an event.
 const LONGEST_OVERHEAD: usize = 4096;
 
 /// The bytes around the data of an event.
 const FRAME: usize = b"data: \n\n".len();
 
-/// How many bytes of an event of this length are not content but the event around it.
+/// How many bytes of an event of this length are not content.
 pub(super) fn overhead_len(len: usize, choices: Option<&Vec<Value>>) -> usize {
     let content: usize = choices.into_iter().flatten().map(content_len).sum();
     match content {
@@ -164,7 +163,7 @@ fn content_len(choice: &Value) -> usize {
     delta + members.map(member_len).sum::<usize>()
 }
 
-/// The bytes that a number counts for.
+/// The bytes counted for a number.
 const NUMBER: usize = 4;
 
 /// How many bytes of a member are content. Its name counts, except for the names in every event.
@@ -176,7 +175,7 @@ fn member_len((name, value): (&String, &Value)) -> usize {
     }
 }
 
-/// How many bytes of text there are in a value.
+/// The bytes of all texts in a value.
 fn text_len(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -187,11 +186,11 @@ fn text_len(value: &Value) -> usize {
     }
 }
 
-/// Writes the events with which an answer is continued.
+/// Writes the events that continue an answer.
 pub struct ChatEncoder(pub(super) Map<String, Value>);
 
 impl ChatEncoder {
-    /// The event with a piece of a choice, if it is of a part that can be continued.
+    /// An event with a delta; `None` if parts of its kind are not continued.
     pub fn encode(&self, index: u64, delta: Delta<'_>) -> Option<Value> {
         let Self(head) = self;
         match delta {

@@ -1,5 +1,4 @@
-//! The members of a choice of a streamed answer besides its texts, and the same choice as one
-//! object.
+//! The members of a choice of a streamed answer apart from its texts, and the choice as one object.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::delta_merge::{merge, merge_members};
 use super::event::is_choice_member;
 
-/// What has arrived of a choice besides its texts.
+/// The members of a choice apart from its texts.
 #[derive(Default)]
 pub(super) struct ChoiceMembers {
     /// The other members of the message.
@@ -16,18 +15,18 @@ pub(super) struct ChoiceMembers {
     logprobs: Value,
     /// The other members of the choice, each with its last value.
     others: Map<String, Value>,
-    /// Those of them that arrived with the end, and are sent with it.
+    /// The other members that arrived with the end, and are sent with it.
     pub(super) at_end: Map<String, Value>,
     /// The tool calls, without their arguments.
     calls: Vec<Map<String, Value>>,
-    /// The place of the last call with an index.
+    /// The position of the last call with each index.
     last_calls: BTreeMap<u64, usize>,
     has_role: bool,
 }
 
 impl ChoiceMembers {
-    /// Adds the members of a choice other than its message. Returns whether they have to be sent
-    /// now: those that come with the end are kept for the end.
+    /// Adds the members of a choice other than its message. Returns whether they must be sent now:
+    /// members that arrive with the end are sent with the end.
     pub(super) fn add(&mut self, choice: &mut Map<String, Value>, is_end: bool) -> bool {
         if let Some(logprobs) = choice.get("logprobs") {
             merge(&mut self.logprobs, logprobs);
@@ -46,8 +45,8 @@ impl ChoiceMembers {
         has_more
     }
 
-    /// Adds the members of a message other than its texts. Returns whether the message had to
-    /// change: a role is sent once, with the first piece.
+    /// Adds the members of a message other than its texts. Returns whether the message was changed:
+    /// a role is sent once, with the first piece.
     pub(super) fn add_message(&mut self, delta: &mut Map<String, Value>) -> bool {
         let has_role = delta.get("role").is_some_and(|role| !role.is_null());
         let is_changed = match (self.has_role, has_role) {
@@ -62,8 +61,8 @@ impl ChoiceMembers {
         is_changed
     }
 
-    /// Adds the members of a tool call other than its arguments. Returns the place of the call,
-    /// and whether the piece had to change: the index of a call is its place.
+    /// Adds the members of a tool call other than its arguments. Returns the position of the call,
+    /// and whether the piece was changed: the index of a call is its position.
     pub(super) fn add_call(&mut self, piece: &mut Map<String, Value>) -> (usize, bool) {
         let index = piece.get("index").and_then(Value::as_u64).unwrap_or(0);
         let place = self.place_of(index, piece).unwrap_or_else(|| {
@@ -87,8 +86,8 @@ impl ChoiceMembers {
         (place, is_changed)
     }
 
-    /// The call that a piece belongs to; none if it begins another one. Some upstreams give all
-    /// calls one index, so that only the id tells them apart.
+    /// The call that a piece belongs to; `None` if it starts another one. Some upstreams give all
+    /// calls one index, so that only the id distinguishes them.
     fn place_of(&self, index: u64, piece: &Map<String, Value>) -> Option<usize> {
         let place = *self.last_calls.get(&index)?;
         let is_set = |id: &&Value| !id.is_null() && *id != "";
@@ -98,7 +97,7 @@ impl ChoiceMembers {
         (!is_other).then_some(place)
     }
 
-    /// The name of the tool that a call names.
+    /// The name of the tool that is called.
     pub(super) fn tool(&self, call: Option<usize>) -> &str {
         let function = match call {
             Some(call) => self.calls.get(call).and_then(|call| call.get("function")),

@@ -1,7 +1,4 @@
-//! What is a message of a chat request?
-//!
-//! These are views on a request that was checked when it was read, so that nothing is copied and
-//! nothing can be missing.
+//! A view of a message in a checked chat request, without copies.
 
 use overlock_budget::{ChatRole, Content, Message, MessageKind, Role};
 use serde_json::{Map, Value};
@@ -13,8 +10,8 @@ pub struct ChatMessage<'a> {
     members: &'a Map<String, Value>,
 }
 
-/// A member by its name. Objects of requests have few, and to compare a name with all of them takes
-/// less than to hash it.
+/// A member by its name. Requests have small objects, for which comparing names is faster than
+/// hashing.
 pub(super) fn member<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     const FEW: usize = 16;
     if members.len() > FEW {
@@ -29,12 +26,12 @@ impl<'a> ChatMessage<'a> {
         Self { role, members }
     }
 
-    /// Who speaks.
+    /// The role.
     pub fn role(&self) -> ChatRole {
         self.role
     }
 
-    /// The message as it came.
+    /// The message as it was sent.
     pub fn members(&self) -> &'a Map<String, Value> {
         self.members
     }
@@ -45,17 +42,17 @@ impl<'a> ChatMessage<'a> {
         kind
     }
 
-    /// Reads what it holds.
+    /// Calls `each` for every content.
     pub(super) fn contents(&self, each: &mut dyn FnMut(Content<'a>)) {
         let is_model = self.role == ChatRole::Assistant;
-        // Members are few, and gone through sooner than one of them is looked up.
+        // Iterating over the few members is faster than looking each up.
         for (key, value) in self.members {
             match (key.as_str(), value) {
                 ("content", Value::String(text)) => each(Content::Text(text)),
                 ("content", Value::Array(parts)) => parts.iter().map(part).for_each(&mut *each),
                 ("name", Value::String(name)) => each(Content::Name(name)),
                 ("refusal", Value::String(refusal)) if is_model => each(Content::Refusal(refusal)),
-                // Only the id of what was said aloud.
+                // It has only the id of the audio.
                 ("audio", _) => each(Content::Recording {
                     bytes: 0,
                     is_compressed: true,
@@ -96,7 +93,7 @@ fn part(part: &Value) -> Content<'_> {
     }
 }
 
-/// The data that a URL brings along.
+/// The data in a `data:` URL.
 fn base64(url: &str) -> Option<&str> {
     let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
     kind.ends_with(";base64").then_some(data)

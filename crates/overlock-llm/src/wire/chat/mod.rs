@@ -19,7 +19,7 @@ mod response;
 mod usage;
 
 pub use error::RequestError;
-pub use event::{ChatEncoder, chunks, has_word};
+pub use event::{ChatEncoder, chunks, has_output};
 pub use message::ChatMessage;
 pub use object::FinalChoice;
 pub use request::ChatRequest;

@@ -1,13 +1,13 @@
-//! Edits the object that a response becomes.
+//! Edits the JSON of a complete response.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// A choice as it ends.
+/// The final state of a choice.
 #[derive(Clone, Debug, Default)]
 pub struct FinalChoice {
-    /// The reason for its end, if anything says it.
+    /// The finish reason, if there is one.
     pub finish: Option<String>,
     /// The content.
     pub content: String,
@@ -15,7 +15,7 @@ pub struct FinalChoice {
     pub calls: Vec<String>,
 }
 
-/// The choices of a completion with their index, or their place where it is missing or taken.
+/// The choices of a completion with their index, or their position if it is missing or a duplicate.
 pub(super) fn indexed(completion: &mut Value) -> Vec<(u64, &mut Value)> {
     let choices = completion.get_mut("choices").and_then(Value::as_array_mut);
     let mut taken = BTreeSet::new();
@@ -31,7 +31,7 @@ pub(super) fn indexed(completion: &mut Value) -> Vec<(u64, &mut Value)> {
     choices.collect()
 }
 
-/// Writes these texts into a choice where they differ. Returns whether any does.
+/// Writes the final texts into a choice. Returns whether that changes it.
 pub(super) fn edit(choice: &mut Value, end: &FinalChoice) -> bool {
     let mut is_changed = false;
     let mut set = |place: Option<&mut Value>, text: &str| {
@@ -68,7 +68,7 @@ pub(super) fn edit(choice: &mut Value, end: &FinalChoice) -> bool {
     is_changed
 }
 
-/// Replaces a text; whether that changes it.
+/// Replaces a text. Returns whether that changes it..
 pub(super) fn replace(text: &mut String, stable: String) -> bool {
     let is_changed = *text != stable;
     *text = stable;

@@ -1,35 +1,35 @@
-//! Takes the text of a list or an object apart, so that what stays in it stays as it was written.
+//! Splits the text of an array or object, so that unchanged values keep their formatting.
 //!
-//! A value that was read is written in one way, however it came: `1e3` becomes `1e+3`, and an
-//! escape the character it stands for. That is the same JSON, but not what somebody signed.
+//! Parsing and printing a value normalizes it: `1e3` becomes `1e+3`, and escapes become characters.
+//! That is the same JSON, but breaks signatures.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-/// A list or an object, cut at its commas.
+/// An array or object, split at its commas.
 pub(super) struct Pieces<'a> {
-    /// All up to the opening bracket, and with it.
+    /// The text up to and including the opening bracket.
     opening: &'a str,
     pub(super) items: Vec<Piece<'a>>,
-    /// All behind the last value.
+    /// The text after the last value.
     closing: &'a str,
 }
 
-/// One item, as it stands between its commas.
+/// One item with the text around it up to the commas.
 #[derive(Clone)]
 pub(super) struct Piece<'a> {
     /// The key of a member.
     pub(super) key: Option<String>,
-    /// All that precedes the value: blanks, and the key of a member.
+    /// The text before the value: white space and the key.
     before: Cow<'a, str>,
     pub(super) value: Cow<'a, str>,
     after: &'a str,
 }
 
 impl<'a> Pieces<'a> {
-    /// The members of an object that has some, unless two of them have the same key.
+    /// The members of an object; `None` if it is empty or has a duplicate key.
     pub(super) fn of_object(text: &'a str) -> Option<Self> {
         let values: HashMap<String, &'a RawValue> = serde_json::from_str(text).ok()?;
         let values = values.into_iter();
@@ -37,7 +37,7 @@ impl<'a> Pieces<'a> {
         Self::cut(text, values.collect())
     }
 
-    /// The items of a list that has some.
+    /// The items of an array; `None` if it is empty.
     pub(super) fn of_list(text: &'a str) -> Option<Self> {
         let values: Vec<&'a RawValue> = serde_json::from_str(text).ok()?;
         let values = values.into_iter().map(|value| (None, value.get()));
@@ -56,7 +56,7 @@ impl<'a> Pieces<'a> {
             if let Some(last) = items.last_mut() {
                 (last.after, before) = before.split_once(',')?;
             }
-            // Something else precedes the value if its key was there already.
+            // With a duplicate key, another member precedes the value.
             if key != read_key(before) {
                 return None;
             }
@@ -78,16 +78,16 @@ impl<'a> Pieces<'a> {
     /// The value of a member.
     pub(super) fn value(&mut self, key: &str) -> Option<&mut Cow<'a, str>> {
         let mut items = self.items.iter_mut();
-        let found = items.find(|item| item.key.as_deref() == Some(key));
-        found.map(|item| &mut item.value)
+        let member = items.find(|item| item.key.as_deref() == Some(key));
+        member.map(|item| &mut item.value)
     }
 
-    /// Leaves a member out, if it is there.
+    /// Removes a member, if it exists.
     pub(super) fn remove(&mut self, key: &str) {
         self.items.retain(|item| item.key.as_deref() != Some(key));
     }
 
-    /// All of it, as it is now.
+    /// The edited text.
     pub(super) fn text(&self) -> String {
         let items = self.items.iter();
         let items = items.map(|item| [&item.before, &item.value, item.after].concat());
@@ -97,8 +97,8 @@ impl<'a> Pieces<'a> {
 }
 
 impl Piece<'_> {
-    /// Another one, with the same blanks around it.
-    pub(super) fn beside(&self, key: Option<&str>, value: String) -> Self {
+    /// A new item with the same white space around it.
+    pub(super) fn new_sibling(&self, key: Option<&str>, value: String) -> Self {
         let before = &self.before;
         let blanks = &before[..before.len() - before.trim_start().len()];
         let after_colon = &before[before.trim_end().len()..];
@@ -115,7 +115,7 @@ impl Piece<'_> {
     }
 }
 
-/// The key in what precedes the value of a member.
+/// The key in the text before the value of a member.
 fn read_key(before: &str) -> Option<String> {
     serde_json::from_str(before.trim_end().strip_suffix(':')?).ok()
 }

@@ -1,4 +1,4 @@
-//! A chat completions request, checked when it is read.
+//! A chat completions request, checked when it is parsed.
 
 use std::borrow::Cow;
 
@@ -6,27 +6,27 @@ use overlock_budget::{Content, Outline, Request, Tool, ToolChoice, Units};
 use serde_json::{Map, Value};
 
 use super::checks::{check_messages, check_model, check_tools, list, requested};
-use super::depth::{DEEPEST, Refused, shallow_object};
+use super::depth::{DEEPEST, DepthError, shallow_object};
 use super::error::{RequestError, syntax, wrong};
 use super::message::{ChatMessage, member};
 use super::tools;
 
-/// Larger texts are no requests.
+/// The maximum length of a request.
 const LARGEST: usize = 64 << 20;
 
-/// A chat completions request as `OpenAI` defines it, checked and otherwise as it came.
+/// A chat completions request as `OpenAI` defines it, checked but unchanged.
 #[derive(Clone, Debug)]
 pub struct ChatRequest {
-    /// The whole request; `messages` is a list of objects that is not empty.
+    /// The request; `messages` is a non-empty array of objects.
     whole: Map<String, Value>,
-    /// Of these messages.
+    /// The outline of its messages.
     outline: Outline,
-    /// Where the length of the answer is asked for.
+    /// The key of the answer limit.
     requested_key: Option<&'static str>,
 }
 
 impl ChatRequest {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// ```
     /// use overlock_llm::wire::chat::ChatRequest;
@@ -53,11 +53,11 @@ impl ChatRequest {
         Self::from_value(value)
     }
 
-    /// Takes a request that was read already.
+    /// Checks a parsed request.
     pub fn from_value(value: Value) -> Result<Self, RequestError> {
-        let whole = shallow_object(value).map_err(|refused| match refused {
-            Refused::Deep => RequestError::TooDeep { limit: DEEPEST },
-            Refused::NoObject(value) => wrong("the request", &value, "an object"),
+        let whole = shallow_object(value).map_err(|error| match error {
+            DepthError::TooDeep => RequestError::TooDeep { limit: DEEPEST },
+            DepthError::NotAnObject(value) => wrong("the request", &value, "an object"),
         })?;
         check_model(&whole)?;
         let messages = check_messages(&whole)?;
@@ -75,13 +75,13 @@ impl ChatRequest {
         })
     }
 
-    /// Where the open turn begins, which is always sent: at the last user message, or before it.
+    /// The first message of the open turn, which is always sent: the last user message or one before it.
     pub fn open_turn(&self) -> usize {
         self.outline.units.open_start()
     }
 
-    /// Has the open turn begin no later than at a message. Who adds a question to a request of
-    /// somebody else keeps the turn that was open before.
+    /// Makes the open turn start no later than at a message. Code that appends a question to a
+    /// client's request keeps the client's open turn with it.
     ///
     /// ```
     /// use overlock_llm::wire::chat::ChatRequest;
@@ -102,12 +102,12 @@ impl ChatRequest {
         self
     }
 
-    /// The model it is for, if it says so.
+    /// The model, if it names one.
     pub fn model(&self) -> Option<&str> {
         member(&self.whole, "model")?.as_str()
     }
 
-    /// Its messages, of which there is at least one.
+    /// Its messages, at least one.
     #[expect(clippy::missing_panics_doc, reason = "the messages were checked")]
     pub fn messages(&self) -> impl ExactSizeIterator<Item = ChatMessage<'_>> + Clone {
         let messages = list(&self.whole, "messages").iter();
@@ -120,32 +120,32 @@ impl ChatRequest {
         })
     }
 
-    /// Its tools, or the older functions.
+    /// Its tools, or its functions in the older form.
     pub fn tools(&self) -> &[Value] {
         list(&self.whole, self.tools_key())
     }
 
-    /// The tokens the answer may have, if the request says so.
+    /// The answer limit in tokens, if there is one.
     pub fn requested(&self) -> Option<u64> {
         self.outline.requested
     }
 
-    /// The whole request as it came.
+    /// The members of the request.
     pub fn members(&self) -> &Map<String, Value> {
         &self.whole
     }
 
-    /// The whole request as it came, to be sent.
+    /// The request as JSON.
     pub fn into_value(self) -> Value {
         Value::Object(self.whole)
     }
 
-    /// Where the length of the answer is asked for.
+    /// The key of the answer limit.
     pub(super) fn requested_key(&self) -> Option<&'static str> {
         self.requested_key
     }
 
-    /// Where the tools are; only one of the two lists has any.
+    /// The key of the tools; at most one of the two arrays has any.
     pub(super) fn tools_key(&self) -> &'static str {
         if list(&self.whole, "functions").is_empty() {
             "tools"

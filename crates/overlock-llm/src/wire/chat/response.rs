@@ -1,7 +1,7 @@
 //! Reads an answer, streamed or not, and writes it with the texts that the assembler accepted.
 //!
-//! What does not have to change stays as the upstream wrote it: an event is forwarded byte for byte
-//! unless one of its texts is held back, and an object is edited only where its texts differ.
+//! Unchanged parts stay as the upstream wrote them: an event is forwarded byte for byte unless text
+//! in it is held back, and an object is edited only where its texts differ.
 
 use std::collections::BTreeMap;
 
@@ -14,30 +14,30 @@ use super::usage::place_cached;
 use crate::assembler::{Assembler, Delta, PartText};
 use crate::backend::SurrogateBuffer;
 
-/// An answer as it is read.
+/// An answer of the upstream.
 pub struct ChatResponse {
     /// The members that every event of the answer has.
     head: Map<String, Value>,
-    /// The same for an answer that the upstream does not name.
+    /// The members of events if the upstream sends no id.
     unnamed: Map<String, Value>,
     surrogates: SurrogateBuffer,
     choices: BTreeMap<u64, ChoiceMembers>,
-    /// Members of events that were not forwarded. They go with the last event.
+    /// Members of events that were not forwarded. They are sent with the last event.
     late: Map<String, Value>,
     usage: Option<Value>,
-    /// The answer as one object, if it came as one.
+    /// The answer as one object, if it was not streamed.
     object: Option<Value>,
 }
 
 /// An event of a streamed answer.
 pub struct ChatEvent {
-    /// What it holds.
+    /// Its JSON.
     pub value: Value,
     data: Vec<u8>,
     is_changed: bool,
 }
 
-/// What becomes of an event.
+/// The result of forwarding an event.
 pub struct Forwarded {
     /// The event for the client, if it has one.
     pub data: Option<Vec<u8>>,
@@ -46,8 +46,7 @@ pub struct Forwarded {
 }
 
 impl ChatResponse {
-    /// A stream that has not begun; `unnamed` are the members of its events if the upstream does
-    /// not name it.
+    /// An empty stream. `unnamed` are the members of its events if the upstream sends no id.
     pub fn streamed(unnamed: Map<String, Value>) -> Self {
         Self {
             head: Map::new(),
@@ -60,8 +59,8 @@ impl ChatResponse {
         }
     }
 
-    /// An answer that came as one object.
-    pub fn whole(mut completion: Value, assembler: &mut Assembler) -> Self {
+    /// An answer that was not streamed.
+    pub fn complete(mut completion: Value, assembler: &mut Assembler) -> Self {
         place_cached(&mut completion);
         let mut response = Self::streamed(Map::new());
         for (index, choice) in indexed(&mut completion) {
@@ -89,7 +88,7 @@ impl ChatResponse {
             let mut piece = piece.as_object().cloned().unwrap_or_default();
             piece.insert("index".to_owned(), json!(call));
             members.add_call(&mut piece);
-            // Some servers leave out the arguments of a call that has none.
+            // Some servers omit empty arguments.
             let text = arguments_of(&piece).unwrap_or_default();
             assembler.feed(index, Delta::ToolArguments { call, text });
         }
@@ -105,7 +104,7 @@ impl ChatResponse {
         }
     }
 
-    /// Reads the data of an event.
+    /// Parses the data of an event.
     pub fn read_event(&mut self, data: Vec<u8>) -> Result<ChatEvent, serde_json::Error> {
         let read = self.surrogates.read(&data)?;
         let mut value = read.value;
@@ -119,11 +118,11 @@ impl ChatResponse {
         Ok(ChatEvent {
             value,
             data,
-            is_changed: read.is_mended,
+            is_changed: read.is_repaired,
         })
     }
 
-    /// Takes an event and gives back what the client gets of it now.
+    /// Feeds an event to the assembler and returns what the client gets now.
     pub fn forward(&mut self, event: ChatEvent, assembler: &mut Assembler) -> Forwarded {
         let ChatEvent {
             mut value,
@@ -169,8 +168,8 @@ impl ChatResponse {
         }
     }
 
-    /// Gives an event the id of the answer: that of its first event with a choice or an id.
-    /// Returns whether the event changed.
+    /// Gives an event the id of the answer: that of its first event with a choice or an id. Returns
+    /// whether the event changed.
     fn set_head(&mut self, event: &mut Map<String, Value>, has_choices: bool) -> bool {
         let id = event.get("id").and_then(Value::as_str).unwrap_or_default();
         if self.head.is_empty() {
@@ -192,8 +191,8 @@ impl ChatResponse {
         !is_same
     }
 
-    /// Feeds a choice of an event to the assembler and leaves in it what the client gets now.
-    /// Returns whether that is anything.
+    /// Feeds a choice of an event to the assembler and keeps only what the client gets now. Returns
+    /// whether that is anything.
     fn forward_choice(
         &mut self,
         choice: &mut Value,
@@ -249,7 +248,7 @@ impl ChatResponse {
                 }
             }
         }
-        // An event that held only an end, or a text that is held back, is empty now.
+        // A choice with only a finish reason or held-back text is empty now.
         let has_content = |(name, value): (&String, &Value)| match value {
             Value::Null => false,
             Value::String(text) if name == "content" => !text.is_empty(),
@@ -258,7 +257,7 @@ impl ChatResponse {
         has_more || delta.iter().any(has_content)
     }
 
-    /// Writes events of this answer.
+    /// An encoder for events of this answer.
     pub fn encoder(&self) -> ChatEncoder {
         ChatEncoder(self.head.clone())
     }
@@ -300,14 +299,13 @@ impl ChatResponse {
         head.unwrap_or(&self.head).get("model")?.as_str()
     }
 
-    /// The name of the tool that a call of a choice names; that of a call in the older form
-    /// without a place.
+    /// The name of the tool that is called; without a `call`, that of the `function_call`.
     pub fn tool(&self, index: u64, call: Option<usize>) -> &str {
         let members = self.choices.get(&index);
         members.map_or("", |members| members.tool(call))
     }
 
-    /// The answer as it came, as one object.
+    /// The upstream's answer as one object.
     pub fn first(&self, assembler: &Assembler) -> Value {
         if let Some(object) = &self.object {
             return object.clone();
@@ -321,16 +319,16 @@ impl ChatResponse {
         self.completion(choices.collect(), usage)
     }
 
-    /// The answer as one object, and whether it differs from what came.
+    /// The answer as one object, and whether it differs from the upstream's.
     pub fn finished(
         &mut self,
         choices: &BTreeMap<u64, FinalChoice>,
         usage: Option<&Value>,
         report: Option<&Value>,
     ) -> (Value, bool) {
-        let came = self.object.take();
-        let mut is_changed = came.is_none();
-        let mut object = came.unwrap_or_else(|| {
+        let received = self.object.take();
+        let mut is_changed = received.is_none();
+        let mut object = received.unwrap_or_else(|| {
             let choices = choices.iter().map(|(index, end)| {
                 let calls = end.calls.iter().map(String::as_str);
                 self.choice(*index, end.finish.as_deref(), &end.content, calls)
@@ -380,7 +378,7 @@ fn arguments_of(piece: &Map<String, Value>) -> Option<&str> {
     piece.get("function")?.get("arguments")?.as_str()
 }
 
-/// Whether this is a member that every event has.
+/// Whether every event has this member.
 fn is_event_member(name: &str) -> bool {
     matches!(
         name,

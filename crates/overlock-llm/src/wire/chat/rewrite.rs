@@ -1,4 +1,4 @@
-//! Turns a request and its plan into the request that is sent.
+//! Applies a plan to a request.
 
 use overlock_budget::{ChatRole, Maker, Plan, SentMessage};
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use super::request::ChatRequest;
 use super::tools::WITH_TOOLS;
 
 impl ChatRequest {
-    /// The request as it is to be sent.
+    /// The request to send.
     ///
-    /// The plan must be the one of this request. It differs from it only in what was trimmed or
-    /// added, and in the length of the answer.
+    /// `plan` must be a plan of this request. Only the trimmed or added parts and the answer limit
+    /// change.
     ///
     /// ```
     /// use overlock_budget::{Approximate, ChatCounter, Extras, Models, PlanOptions, plan};
@@ -53,7 +53,7 @@ impl ChatRequest {
                 }
             }
         }
-        // A number that stays is left as it was written.
+        // An unchanged limit keeps its formatting.
         if is_new {
             members.insert(answer_key.to_owned(), plan.adjusted_max_tokens.into());
         }
@@ -61,10 +61,10 @@ impl ChatRequest {
     }
 }
 
-/// The text of the request as it is to be sent, with all that stays as it was written.
+/// The text of the request to send. Unchanged values keep their formatting.
 ///
-/// It must be the text of the one that was planned. Nothing comes back if a key is in it twice,
-/// since what was counted is then only one of the two: see [`ChatRequest::rewrite`].
+/// `text` must be the text of the planned request. Returns `None` if it has a duplicate key, since
+/// only one of the values was counted: see [`ChatRequest::rewrite`].
 #[must_use]
 pub fn rewrite_text(text: &str, plan: &Plan) -> Option<String> {
     let mut members = Pieces::of_object(text)?;
@@ -77,7 +77,7 @@ pub fn rewrite_text(text: &str, plan: &Plan) -> Option<String> {
         None => "functions",
     };
     if let Some(value) = members.value(tools_key)
-        // Without any there is nothing to change.
+        // There is nothing to change in an empty array.
         && let Some(mut tools) = Pieces::of_list(&value.clone())
     {
         keep_tools(plan, &mut tools.items);
@@ -93,8 +93,8 @@ pub fn rewrite_text(text: &str, plan: &Plan) -> Option<String> {
     Some(members.text())
 }
 
-/// Which parameter limits the answer of a request that does not limit it itself: the one that
-/// everybody knows, or the one that `OpenAI`'s newer models insist on.
+/// The parameter that limits the answer if the request has no limit: the widely supported one, or
+/// the one that `OpenAI`'s newer models require.
 fn usual_answer_key(plan: &Plan) -> &'static str {
     match plan.maker {
         Maker::OpenAi => "max_completion_tokens",
@@ -111,23 +111,23 @@ fn messages_text(text: &str, plan: &Plan) -> Option<String> {
     let like = messages.items.first()?;
     let sent = plan.messages().map(|message| match message {
         SentMessage::Kept(place) => messages.items[place].clone(),
-        SentMessage::Inserted(text) => like.beside(None, inserted(text).to_string()),
+        SentMessage::Inserted(text) => like.new_sibling(None, inserted(text).to_string()),
     });
     messages.items = sent.collect();
     Some(messages.text())
 }
 
 fn write_answer(plan: &Plan, members: &mut Pieces) {
-    let asked = ["max_completion_tokens", "max_tokens"].into_iter();
-    let mut asked = asked.filter(|key| members.value(key).is_some_and(|value| value != "null"));
-    let key = asked.next().unwrap_or(usual_answer_key(plan));
+    let limits = ["max_completion_tokens", "max_tokens"].into_iter();
+    let mut limits = limits.filter(|key| members.value(key).is_some_and(|value| value != "null"));
+    let key = limits.next().unwrap_or(usual_answer_key(plan));
     let answer = plan.adjusted_max_tokens.to_string();
     if let Some(value) = members.value(key) {
         *value = answer.into();
         return;
     }
     let like = members.items.first();
-    let member = like.map(|like| like.beside(Some(key), answer));
+    let member = like.map(|like| like.new_sibling(Some(key), answer));
     members.items.extend(member);
 }
 

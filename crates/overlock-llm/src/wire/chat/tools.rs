@@ -6,10 +6,10 @@ use std::collections::HashSet;
 use overlock_budget::{Function, Tool, ToolChoice};
 use serde_json::{Map, Value};
 
-/// What is of no use without tools.
+/// Parameters that are invalid without tools.
 pub(super) const WITH_TOOLS: [&str; 3] = ["tool_choice", "parallel_tool_calls", "function_call"];
 
-/// The tools in this list of a request.
+/// The tools of a request.
 pub(super) fn read<'a>(tools: &'a [Value], request: &'a Map<String, Value>) -> Vec<Tool<'a>> {
     let chosen = chosen_names(request);
     let tools = tools.iter().map(|tool| {
@@ -24,7 +24,7 @@ pub(super) fn read<'a>(tools: &'a [Value], request: &'a Map<String, Value>) -> V
     tools.collect()
 }
 
-/// What a request says about the choice among its tools.
+/// The tool choice of a request.
 pub(super) fn choice(request: &Map<String, Value>) -> ToolChoice<'_> {
     let choices = ["tool_choice", "function_call"];
     match choices.iter().find_map(|key| request.get(*key)) {
@@ -48,14 +48,14 @@ fn function(tool: &Value) -> Option<Function<'_>> {
     })
 }
 
-/// The name by which a tool is chosen and reported.
+/// The name of a tool.
 fn name(tool: &Value) -> Option<&str> {
     let inner = ["function", "custom"].iter().find_map(|key| tool.get(key));
     let named = inner.unwrap_or(tool).get("name");
     named.or_else(|| tool.get("type"))?.as_str()
 }
 
-/// The names of the tools that a request insists on.
+/// The names of the tools that a request requires.
 fn chosen_names(request: &Map<String, Value>) -> HashSet<&str> {
     let member = |key: &str| request.get(key).filter(|value| value.is_object());
     let Some(choice) = member("tool_choice").or_else(|| member("function_call")) else {

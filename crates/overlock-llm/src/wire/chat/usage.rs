@@ -1,4 +1,4 @@
-//! The tokens that a completion reports.
+//! Usage objects.
 
 use serde_json::{Map, Value, json};
 
@@ -22,8 +22,7 @@ pub fn read_usage(usage: &Value) -> Option<Usage> {
     })
 }
 
-/// The usage object of a first call, with the tokens of later calls added to it. Its other members
-/// stay.
+/// The usage object of a first call with the tokens of later calls added. Its other members stay.
 pub fn add_usage(first: &Value, later: Usage) -> Value {
     let mut usage: Map<String, Value> = first.as_object().cloned().unwrap_or_default();
     let number = |name: &str| first.get(name).and_then(Value::as_u64).unwrap_or_default();
@@ -40,7 +39,7 @@ pub fn add_usage(first: &Value, later: Usage) -> Value {
     Value::Object(usage)
 }
 
-/// Writes the cached input tokens of a completion into its usage, if the provider reports them
+/// Writes the cached input tokens into the usage of a completion, if the provider reports them
 /// elsewhere.
 pub(super) fn place_cached(completion: &mut Value) {
     let reported = Usage::of_completion(completion).and_then(|usage| usage.cached);

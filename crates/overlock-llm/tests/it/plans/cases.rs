@@ -1,38 +1,15 @@
-//! Plans that can be checked by hand, and the laws of those that a template writes.
+//! Plans that can be checked by hand, and properties of plans with a chat template.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use overlock_budget::{
-    Adjustment, ChatCounter, ContextBlock, CountChats, CountTokens, Extras, Found, Help, How, Keep,
+    Adjustment, ChatCounter, ContextBlock, CountChats, CountTokens, Extras, Found, Help, How,
     Memory, Model, Part, Plan, PlanOptions, Sharing, Trim, plan,
 };
 use overlock_llm::wire::chat::{ChatRequest, rewrite_text};
 
-/// A word is a token. It goes by the name of an encoding, since only these count chats exactly.
-struct Words;
-
-impl CountTokens for Words {
-    fn name(&self) -> &'static str {
-        "cl100k_base"
-    }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
-
-    fn count_up_to(&self, text: &str, limit: u64) -> Option<u64> {
-        let words = text.split_whitespace().count() as u64;
-        (words <= limit).then_some(words)
-    }
-
-    fn truncate_to<'text>(&self, text: &'text str, tokens: u64, _: Keep) -> &'text str {
-        let end = text
-            .split_inclusive(' ')
-            .take(usize::try_from(tokens).unwrap_or(usize::MAX));
-        &text[..end.map(str::len).sum()]
-    }
-}
+use super::sketch::Words;
 
 fn counter() -> ChatCounter<'static> {
     let found = Found {
@@ -67,7 +44,7 @@ fn request(value: Value) -> ChatRequest {
     ChatRequest::from_value(value).expect("it is a request")
 }
 
-/// A window with room for this much besides the margin and the three tokens before the answer.
+/// A window with room for this many tokens in addition to the margin and the three tokens before the answer.
 fn options(room: u64) -> PlanOptions {
     PlanOptions {
         window: 50 + 3 + room,
@@ -98,7 +75,7 @@ fn the_oldest_messages_go_first() {
 }
 
 #[test]
-fn a_pending_tool_result_is_sent_or_refused() {
+fn a_pending_tool_result_is_never_dropped() {
     let call =
         json!({"id": "x", "type": "function", "function": {"name": "read", "arguments": "{}"}});
     let mut messages = conversation("suau");
@@ -132,7 +109,7 @@ fn a_pending_tool_result_is_sent_or_refused() {
 }
 
 #[test]
-fn without_a_question_everything_is_sent_or_refused() {
+fn without_a_user_message_nothing_is_dropped() {
     check_kept("saaa", 40, &[0, 1, 2, 3]);
     let request = request(json!({"messages": conversation("saaa"), "max_tokens": 20}));
     let refused = plan(&request, &Extras::default(), &counter(), &options(59));
@@ -140,7 +117,7 @@ fn without_a_question_everything_is_sent_or_refused() {
 }
 
 #[test]
-fn the_answer_gives_way_first() {
+fn the_answer_shrinks_first() {
     let request = request(json!({"messages": conversation("suauau"), "max_tokens": 2000}));
     let plan = planned(&request, &Extras::default(), &options(1000));
     assert_eq!(plan.dropped_messages, Vec::<usize>::new());
@@ -153,7 +130,7 @@ fn the_answer_gives_way_first() {
 }
 
 #[test]
-fn an_answer_beside_the_window_takes_nothing_of_it() {
+fn an_answer_outside_the_window_does_not_shrink_it() {
     let request = request(json!({"messages": conversation("suauau"), "max_tokens": 2000}));
     let options = PlanOptions {
         sharing: Sharing::Separate,
@@ -169,7 +146,7 @@ fn an_answer_beside_the_window_takes_nothing_of_it() {
 }
 
 #[test]
-fn an_answer_that_may_grow_takes_what_is_left() {
+fn an_answer_that_may_grow_uses_the_free_tokens() {
     let request = request(json!({"messages": conversation("u"), "max_tokens": 20}));
     let options = PlanOptions {
         grow: true,
@@ -181,7 +158,7 @@ fn an_answer_that_may_grow_takes_what_is_left() {
 }
 
 #[test]
-fn refuses_with_what_is_too_large_and_what_would_help() {
+fn an_error_names_the_largest_part_and_what_helps() {
     let request = request(json!({"messages": conversation("su"), "max_tokens": 20}));
     let error = plan(&request, &Extras::default(), &counter(), &options(30));
     let error = error.expect_err("it does not fit");
@@ -196,7 +173,7 @@ fn refuses_with_what_is_too_large_and_what_would_help() {
 }
 
 #[test]
-fn trims_nothing_where_that_is_switched_off() {
+fn trims_nothing_with_trim_off() {
     let request = request(json!({"messages": conversation("suauau"), "max_tokens": 20}));
     let off = |room| PlanOptions {
         trim: Trim::Off,
@@ -209,7 +186,7 @@ fn trims_nothing_where_that_is_switched_off() {
     assert!(error.ends_with("the largest part is `history`"), "{error}");
 }
 
-/// A tool that takes eleven tokens among others.
+/// A tool of eleven tokens.
 fn tool(name: &str) -> Value {
     let parameters = json!({"type": "object", "properties": {}});
     json!({"type": "function", "function": {
@@ -217,7 +194,7 @@ fn tool(name: &str) -> Value {
     }})
 }
 
-/// The names of the tools that stay.
+/// Checks the names of the kept tools.
 #[track_caller]
 fn check_tools(choice: &Value, importance: &[f64], room: u64, expected: &[&str]) {
     let request = request(json!({
@@ -269,7 +246,7 @@ fn the_least_important_tool_goes_first() {
 }
 
 #[test]
-fn tells_the_memories_that_matter_and_are_fresh() {
+fn includes_important_and_recent_memories() {
     let memory = |text, importance, age_days| Memory {
         text,
         importance,
@@ -332,7 +309,7 @@ fn the_last_blocks_of_context_go_first_or_are_cut() {
 }
 
 #[test]
-fn tells_of_dropped_messages_in_a_line_each() {
+fn summarises_each_dropped_message_in_a_line() {
     let mut messages = conversation("suauau");
     messages[1]["content"] = json!("What is the longest river?\nPlease.");
     messages[2]["content"] = json!("The Nile.");
@@ -373,7 +350,7 @@ fn the_same_messages_go_for_several_turns() {
 }
 
 #[test]
-fn changes_nothing_but_what_it_must() {
+fn changes_only_what_it_must() {
     let text = r#"{"zeta": 1.000000000000000000000000000001, "messages": [
         {"role": "user", "content": "a b", "odd": [null]},
         {"role": "user", "content": "c"}
@@ -415,7 +392,7 @@ fn explains_every_figure() {
 }
 
 #[test]
-fn an_explanation_tells_of_what_was_given() {
+fn an_explanation_names_the_given_tokens() {
     let explain = |letters: &str, asked: u64, options: &PlanOptions| {
         let request = request(json!({"messages": conversation(letters), "max_tokens": asked}));
         let plan = planned(&request, &Extras::default(), options);
@@ -426,7 +403,7 @@ fn an_explanation_tells_of_what_was_given() {
         answer_floor: 5,
         ..options(room)
     };
-    // The messages that stay leave more than the least that an answer needs.
+    // The kept messages leave more than the minimum of an answer.
     assert_eq!(
         explain("suauau", 20, &options(32)),
         (
@@ -450,12 +427,15 @@ fn an_explanation_tells_of_what_was_given() {
         grow: true,
         ..options(100)
     };
-    let (given, told) = explain("su", 20, &growing);
-    assert_eq!(told, format!("grew by {} (weight 1 of 1)", given - 20));
+    let (given, explanation) = explain("su", 20, &growing);
+    assert_eq!(
+        explanation,
+        format!("grew by {} (weight 1 of 1)", given - 20)
+    );
 }
 
 #[test]
-fn what_stays_of_a_text_stays_as_it_was_written() {
+fn unchanged_values_keep_their_formatting() {
     let rewrite = |text: &str, room: u64| {
         let request = ChatRequest::from_json(text).expect("it is a request");
         rewrite_text(text, &planned(&request, &Extras::default(), &options(room)))
@@ -477,12 +457,12 @@ fn what_stays_of_a_text_stays_as_it_was_written() {
         rewrite(&text(&both, ""), 6 + 9 + 500),
         Some(text(&both, ",\n  \"max_tokens\": 500"))
     );
-    // Which of the two was counted, the text does not say.
+    // It is unclear which of the two was counted.
     let twice = r#"{"messages": [], "messages": [{"role": "user", "content": "a"}]}"#;
     assert_eq!(rewrite(twice, 505), None);
 }
 
-/// Two tokens for each message that nobody foresees.
+/// A template with two unexpected tokens per message.
 struct Surprising;
 
 impl CountChats for Surprising {
@@ -493,7 +473,7 @@ impl CountChats for Surprising {
     }
 }
 
-/// Words only, besides some tokens for every message of the model and others for all of them.
+/// A template with additional tokens for each assistant message and once for all of them.
 struct Verbose {
     each: u64,
     once: u64,
@@ -511,7 +491,7 @@ impl CountChats for Verbose {
     }
 }
 
-fn written_by(template: &dyn CountChats) -> ChatCounter<'_> {
+fn counter_with(template: &dyn CountChats) -> ChatCounter<'_> {
     let found = Found {
         entry: None,
         model: Model::default(),
@@ -521,9 +501,9 @@ fn written_by(template: &dyn CountChats) -> ChatCounter<'_> {
 }
 
 #[test]
-fn what_a_template_writes_is_refused_only_if_it_is_too_large_as_a_whole() {
+fn a_templated_chat_is_rejected_only_if_its_total_is_too_large() {
     let verbose = Verbose { each: 0, once: 100 };
-    let counter = written_by(&verbose);
+    let counter = counter_with(&verbose);
     let request = request(json!({"messages": conversation("ssssuauau"), "max_tokens": 0}));
     let window = |room: u64| PlanOptions {
         window: 50 + room,
@@ -542,8 +522,8 @@ fn what_a_template_writes_is_refused_only_if_it_is_too_large_as_a_whole() {
 }
 
 #[test]
-fn what_a_template_writes_is_counted_as_a_whole() {
-    let counter = written_by(&Surprising);
+fn a_templated_chat_is_counted_as_a_whole() {
+    let counter = counter_with(&Surprising);
     for room in 24..200 {
         let letters = "s".to_owned() + &"ua".repeat(6) + "u";
         let request = request(json!({"messages": conversation(&letters), "max_tokens": 0}));
@@ -566,11 +546,11 @@ fn what_a_template_writes_is_counted_as_a_whole() {
 
 proptest! {
     #[test]
-    fn the_laws_hold_for_every_template(
+    fn the_properties_hold_for_every_template(
         letters in "[sua]{0,12}u", each in 0..60_u64, once in 0..300_u64, room in 0..300_u64,
     ) {
         let verbose = Verbose { each, once };
-        let counter = written_by(&verbose);
+        let counter = counter_with(&verbose);
         let request = request(json!({"messages": conversation(&letters), "max_tokens": 10}));
         let options = PlanOptions {
             window: 50 + room,

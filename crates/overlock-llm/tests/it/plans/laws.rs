@@ -1,4 +1,4 @@
-//! The laws of plans, over requests of every shape and a million of them.
+//! Properties of plans, over a million random requests.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ pub(crate) fn counter(tokens: &dyn CountTokens) -> ChatCounter<'_> {
     ChatCounter::with_counter(&found, tokens)
 }
 
-/// A sketch that is ready to be planned again and again.
+/// A sketch with everything to plan it.
 pub(crate) struct Case<'a> {
     pub(crate) request: ChatRequest,
     pub(crate) extras: Extras<'a>,
@@ -36,7 +36,7 @@ impl Case<'_> {
         plan(&self.request, &self.extras, self.counter, options)
     }
 
-    /// What the request takes with these messages and tools only, and the margin it needs.
+    /// The tokens of the request with only these messages and tools, plus its margin.
     fn tokens_of(&self, messages: &[usize], tools: &[usize]) -> u64 {
         let mut whole = self.request.members().clone();
         select(&mut whole["messages"], messages);
@@ -50,7 +50,7 @@ impl Case<'_> {
         count.tokens + count.provenance.margin()
     }
 
-    /// The places of all that a plan must keep.
+    /// The indexes of the messages and tools that a plan must keep.
     pub(crate) fn required(&self) -> (Vec<usize>, Vec<usize>) {
         let roles: Vec<ChatRole> = self.request.messages().map(|one| one.role()).collect();
         let open = open_start(&self.request);
@@ -64,8 +64,8 @@ impl Case<'_> {
     }
 }
 
-/// Where the open turn begins: at the last user message, or at an earlier one if a tool call before
-/// it has its result behind it.
+/// The start of the open turn: the last user message, or an earlier one if a tool call before it
+/// has its result after it.
 fn open_start(request: &ChatRequest) -> usize {
     let roles: Vec<ChatRole> = request.messages().map(|one| one.role()).collect();
     let question_before = |end: usize| {
@@ -84,7 +84,7 @@ fn open_start(request: &ChatRequest) -> usize {
     start
 }
 
-/// The places of each tool call and of its result.
+/// The indexes of each tool call and its result.
 fn pairs(request: &ChatRequest) -> Vec<(usize, usize)> {
     let mut callers: Vec<(&str, usize)> = Vec::new();
     let mut pairs = Vec::new();
@@ -108,14 +108,14 @@ pub(crate) fn select(list: &mut Value, places: &[usize]) {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    Whole,
+enum PlanResult {
+    Unchanged,
     Trimmed,
     Refused,
 }
 
-/// Plans a sketch and checks every law.
-fn check(sketch: &Sketch, counter: &ChatCounter) -> Outcome {
+/// Plans a sketch and checks every property.
+fn check(sketch: &Sketch, counter: &ChatCounter) -> PlanResult {
     let texts = sketch.texts();
     let (memories, context) = sketch.extras(&texts);
     let case = Case {
@@ -130,7 +130,7 @@ fn check(sketch: &Sketch, counter: &ChatCounter) -> Outcome {
     let options = sketch.options();
     let Ok(plan) = case.plan(&options) else {
         check_refused(&case, &options);
-        return Outcome::Refused;
+        return PlanResult::Refused;
     };
     check_figures(&plan, &options);
     check_messages(&case, &plan);
@@ -139,13 +139,13 @@ fn check(sketch: &Sketch, counter: &ChatCounter) -> Outcome {
     check_against_trim(&case, &plan, &options);
     let dropped = plan.parts.iter().any(|part| part.dropped > 0);
     if dropped {
-        Outcome::Trimmed
+        PlanResult::Trimmed
     } else {
-        Outcome::Whole
+        PlanResult::Unchanged
     }
 }
 
-/// It is refused only if what must stay is too large.
+/// A plan fails only if the required parts are too large.
 fn check_refused(case: &Case, options: &PlanOptions) {
     let (mut messages, mut tools) = case.required();
     if options.trim == Trim::Off {
@@ -169,7 +169,7 @@ fn check_refused(case: &Case, options: &PlanOptions) {
     );
 }
 
-/// Everything is within the window and its bounds, and adds up.
+/// All figures are within their bounds and add up.
 fn check_figures(plan: &Plan, options: &PlanOptions) {
     assert!(plan.fits());
     assert!(plan.adjusted_max_tokens <= options.answer_cap.unwrap_or(u64::MAX));
@@ -187,15 +187,15 @@ fn check_figures(plan: &Plan, options: &PlanOptions) {
         if !matches!(part.part, Part::Completion | Part::History | Part::Tools) {
             assert!(part.given <= part.asked, "{part:?}");
         }
-        let told = part.part == Part::Completion || options.trim == Trim::Summary;
+        let may_grow = part.part == Part::Completion || options.trim == Trim::Summary;
         assert!(
-            told || part.dropped == 0 || part.given < part.asked,
+            may_grow || part.dropped == 0 || part.given < part.asked,
             "{part:?}"
         );
     }
     assert!(plan.part(Part::Memories).given <= 3000);
     assert!(plan.memory_count <= 10);
-    // Nothing goes while something of lower priority stays.
+    // Nothing is dropped while something of lower priority is kept.
     let kept = |part: Part| plan.part(part).kept > 0;
     let dropped = |part: Part| plan.part(part).dropped > 0;
     let order = [Part::Tools, Part::History, Part::Context, Part::Memories];
@@ -211,7 +211,7 @@ fn check_figures(plan: &Plan, options: &PlanOptions) {
     }
 }
 
-/// System messages and the whole open turn are there, and no call is without its result.
+/// System messages and the open turn are kept, and tool calls are kept with their results.
 pub(crate) fn check_messages(case: &Case, plan: &Plan) {
     let kept: HashSet<usize> = plan.kept_messages.iter().copied().collect();
     assert!(plan.kept_messages.is_sorted() && plan.dropped_messages.is_sorted());
@@ -224,7 +224,7 @@ pub(crate) fn check_messages(case: &Case, plan: &Plan) {
     }
 }
 
-/// What is sent counts what was planned, and planning it again changes nothing.
+/// The sent request has the planned tokens, and planning it again changes nothing.
 fn check_rewritten(case: &Case, plan: &Plan, options: &PlanOptions) {
     let rewritten = case.request.clone().rewrite(plan);
     check_text(case, plan, &rewritten);
@@ -238,21 +238,21 @@ fn check_rewritten(case: &Case, plan: &Plan, options: &PlanOptions) {
     assert_eq!(request.rewrite(&again), rewritten);
 }
 
-/// Rewritten as a text it is the same request, however it was written.
+/// Rewriting the text gives the same request, however it is formatted.
 fn check_text(case: &Case, plan: &Plan, rewritten: &Value) {
     let request = Value::Object(case.request.members().clone());
     let text = rewrite_text(&request.to_string(), plan);
     assert_eq!(text, Some(rewritten.to_string()));
     let spaced = format!(" {request:#}\n");
-    let text = rewrite_text(&spaced, plan).expect("no key is there twice");
-    let read: Value = serde_json::from_str(&text).expect("it is JSON");
-    assert_eq!(read, *rewritten);
+    let text = rewrite_text(&spaced, plan).expect("there is no duplicate key");
+    let parsed: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(parsed, *rewritten);
     if request == *rewritten {
         assert_eq!(text, spaced);
     }
 }
 
-/// A larger window keeps all that a smaller one did.
+/// A larger window keeps everything that a smaller one kept.
 fn check_larger(case: &Case, plan: &Plan, options: &PlanOptions) {
     let more = 1 + options.window % 61;
     let larger = PlanOptions {
@@ -269,8 +269,7 @@ fn check_larger(case: &Case, plan: &Plan, options: &PlanOptions) {
     }
 }
 
-/// Messages are trimmed as a conversation is that has the room to itself, and the answer takes
-/// what is left.
+/// Messages are trimmed like a conversation with the whole room, and the answer gets the rest.
 fn check_against_trim(case: &Case, plan: &Plan, options: &PlanOptions) {
     let requested = plan.requested.min(options.answer_cap.unwrap_or(u64::MAX));
     let shared = options.sharing == overlock_budget::Sharing::Shared;
@@ -297,7 +296,7 @@ fn check_against_trim(case: &Case, plan: &Plan, options: &PlanOptions) {
     } else {
         assert!(
             plan.margin.tokens < margin,
-            "it fits only without what may go"
+            "it fits only without optional parts"
         );
     }
 }
@@ -376,12 +375,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn the_laws_hold_for_every_request(sketch in sketches()) {
+    fn the_properties_hold_for_every_request(sketch in sketches()) {
         check(&sketch, &counter(&Words));
     }
 }
 
-/// A fast generator of numbers that are the same every time.
+/// A fast deterministic random number generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -416,7 +415,7 @@ impl Numbers {
                 )
             })
             .collect();
-        // The open turn stays, so that only what precedes a later question can be trimmed.
+        // The open turn is kept, so only messages before a later user message can be trimmed.
         if !self.one_in(4) {
             messages.push((b'u', self.byte(40)));
         }
@@ -448,9 +447,9 @@ impl Numbers {
     }
 }
 
-/// How many requests there were, by what became of them.
+/// The number of requests by result.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Shares {
+struct ResultCounts {
     all: u64,
     trimmed: u64,
     refused: u64,
@@ -458,54 +457,54 @@ struct Shares {
     encoded: u64,
 }
 
-fn check_many(seed: u64, count: u64) -> Shares {
+fn check_many(seed: u64, count: u64) -> ResultCounts {
     let mut numbers = Numbers(seed);
-    let mut shares = Shares::default();
+    let mut counts = ResultCounts::default();
     let (words, encoding) = (counter(&Words), counter(&Encoding::O200kBase));
     for number in 0..count {
         let sketch = numbers.sketch();
-        // A tokenizer costs more than all the rest, so that it counts some of them only.
+        // A real tokenizer is slow, so it counts only some of them.
         let encoded = number % 20 == 0;
         let outcome = if encoded {
             check(&sketch, &encoding)
         } else {
             check(&sketch, &words)
         };
-        shares.all += 1;
-        shares.trimmed += u64::from(outcome == Outcome::Trimmed);
-        shares.refused += u64::from(outcome == Outcome::Refused);
-        shares.with_tools += u64::from(!sketch.tools.is_empty());
-        shares.encoded += u64::from(encoded);
+        counts.all += 1;
+        counts.trimmed += u64::from(outcome == PlanResult::Trimmed);
+        counts.refused += u64::from(outcome == PlanResult::Refused);
+        counts.with_tools += u64::from(!sketch.tools.is_empty());
+        counts.encoded += u64::from(encoded);
     }
-    shares
+    counts
 }
 
-/// Checks the laws on the same requests every time, on several threads.
-fn check_requests(count: u64) -> Shares {
+/// Checks the properties on the same requests every time, on several threads.
+fn check_requests(count: u64) -> ResultCounts {
     const THREADS: u64 = 4;
-    let shares: Vec<Shares> = std::thread::scope(|scope| {
+    let counts: Vec<ResultCounts> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
             .map(|seed| scope.spawn(move || check_many(seed << 32, count / THREADS)))
             .collect();
-        let join = |thread: std::thread::ScopedJoinHandle<Shares>| thread.join();
+        let join = |thread: std::thread::ScopedJoinHandle<ResultCounts>| thread.join();
         threads
             .into_iter()
-            .map(|thread| join(thread).expect("the laws hold"))
+            .map(|thread| join(thread).expect("the properties hold"))
             .collect()
     });
-    let sum = |of: fn(&Shares) -> u64| shares.iter().map(of).sum();
-    Shares {
-        all: sum(|shares| shares.all),
-        trimmed: sum(|shares| shares.trimmed),
-        refused: sum(|shares| shares.refused),
-        with_tools: sum(|shares| shares.with_tools),
-        encoded: sum(|shares| shares.encoded),
+    let sum = |field: fn(&ResultCounts) -> u64| counts.iter().map(field).sum();
+    ResultCounts {
+        all: sum(|counts| counts.all),
+        trimmed: sum(|counts| counts.trimmed),
+        refused: sum(|counts| counts.refused),
+        with_tools: sum(|counts| counts.with_tools),
+        encoded: sum(|counts| counts.encoded),
     }
 }
 
 #[test]
-fn the_laws_hold_for_many_requests() {
-    let expected = Shares {
+fn the_properties_hold_for_many_requests() {
+    let expected = ResultCounts {
         all: 100_000,
         trimmed: 40_130,
         refused: 21_794,
@@ -517,8 +516,8 @@ fn the_laws_hold_for_many_requests() {
 
 #[test]
 #[ignore = "takes minutes: run cargo xtask test --long"]
-fn the_laws_hold_for_a_million_requests() {
-    let expected = Shares {
+fn the_properties_hold_for_a_million_requests() {
+    let expected = ResultCounts {
         all: 1_000_000,
         trimmed: 398_664,
         refused: 218_984,

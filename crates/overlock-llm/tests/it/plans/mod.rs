@@ -2,9 +2,9 @@
 
 // Plans that can be checked by hand.
 mod cases;
-// The laws of plans, over requests of every shape and a million of them.
+// Properties of plans, over a million random requests.
 mod laws;
-// The same laws under any rules.
+// The same properties under other rules.
 mod rules;
-// Requests that are only sketched.
+// Compact descriptions of requests.
 mod sketch;

@@ -1,4 +1,4 @@
-//! The laws of plans under any rules: other priorities, weights, bounds and switches than usual.
+//! Properties of plans under any rules: priorities, weights, bounds and switches.
 
 use overlock_budget::{
     Extras, Part, PartOptions, Plan, PlanError, PlanOptions, Sharing, Trim, plan,
@@ -9,10 +9,10 @@ use proptest::prelude::*;
 use super::laws::{Case, check_messages, counter, select, sketches};
 use super::sketch::{Sketch, Words};
 
-/// Where the rules of a part are.
+/// Returns the rules of a part.
 type RulesOf = fn(&PlanOptions) -> &PartOptions;
 
-/// Parts made of pieces, with what rules them.
+/// Parts made of pieces, with their rules.
 const PIECES: [(Part, RulesOf); 4] = [
     (Part::Tools, |options| &options.tools),
     (Part::History, |options| &options.history),
@@ -53,7 +53,7 @@ fn rules() -> impl Strategy<Value = PlanOptions> {
             memories,
             completion,
             answer_floor,
-            // The same whatever stays, so that all that is compared is what stays.
+            // Constant, so that plans differ only in what they keep.
             margin: Some(margin),
             summary_tokens,
             fill_gaps,
@@ -119,7 +119,7 @@ fn check(sketch: &Sketch, rules: &PlanOptions, steps: &[u64]) {
     }
 }
 
-/// How much the model can say.
+/// The maximum of the answer.
 fn cap(options: &PlanOptions) -> u64 {
     options.answer_cap.unwrap_or(match options.sharing {
         Sharing::Shared => u64::MAX,
@@ -127,13 +127,13 @@ fn cap(options: &PlanOptions) -> u64 {
     })
 }
 
-/// How much the answer has at least.
+/// The minimum of the answer.
 fn floor(request: &ChatRequest, options: &PlanOptions) -> u64 {
     let requested = request.requested().unwrap_or(options.requested);
     requested.min(options.answer_floor).min(cap(options))
 }
 
-/// What of that is taken from the window.
+/// The part of the minimum that is taken from the window.
 fn reserved(request: &ChatRequest, options: &PlanOptions) -> u64 {
     match options.sharing {
         Sharing::Shared => floor(request, options),
@@ -161,7 +161,7 @@ fn check_one(case: &Case, plan: &Plan, options: &PlanOptions) {
         let is_required = rule.required
             || options.trim == Trim::Off && matches!(part, Part::Tools | Part::History);
         assert!(!is_required || planned.dropped == 0, "{planned:?}");
-        // Tools stand in something that takes some tokens, and a summary stands for what went.
+        // Tools have a frame of some tokens, and a summary replaces dropped messages.
         let max = rule.max.unwrap_or(u64::MAX);
         if !is_required && matches!(part, Part::Context | Part::Memories) {
             assert!(planned.given <= max, "{planned:?}");
@@ -174,21 +174,21 @@ fn check_one(case: &Case, plan: &Plan, options: &PlanOptions) {
     check_rewritten(case, plan, options);
 }
 
-/// Nothing goes while something of lower priority stays beyond its minimum.
+/// Nothing is dropped while something of lower priority has more than its minimum.
 fn check_priorities(plan: &Plan, options: &PlanOptions) {
     if options.fill_gaps || options.drop_step > 1 || options.trim != Trim::Oldest {
         return;
     }
     for (higher, rule) in PIECES {
         let (planned, rule) = (plan.part(higher), rule(options));
-        // What is beyond its maximum goes in any case.
+        // Parts over their maximum are dropped in any case.
         if planned.dropped == 0 || rule.max.is_some() {
             continue;
         }
         for (lower, lower_rule) in PIECES {
             let (other, lower_rule) = (plan.part(lower), lower_rule(options));
             let gives = !lower_rule.required && lower_rule.priority < rule.priority;
-            // A tool that is named stays.
+            // A named tool is kept.
             if gives && lower != Part::Tools && !options.truncate_context {
                 let min = if lower_rule.shrink == 0 {
                     0
@@ -211,7 +211,7 @@ fn check_rewritten(case: &Case, plan: &Plan, options: &PlanOptions) {
     assert_eq!(request.rewrite(&again), rewritten);
 }
 
-/// A larger window keeps all that a smaller one did, and more only if that did not fit the smaller.
+/// A larger window keeps everything that a smaller one kept, and more only if that did not fit the smaller one.
 fn check_larger(small: &Plan, large: &Plan, options: &PlanOptions, reserved: u64) {
     let mut is_same = small.kept_messages == large.kept_messages;
     assert!(
@@ -228,7 +228,7 @@ fn check_larger(small: &Plan, large: &Plan, options: &PlanOptions, reserved: u64
     let exact =
         options.drop_step == 1 && options.trim != Trim::Summary && !options.truncate_context;
     if exact && !is_same {
-        // An answer that matters more takes its part before.
+        // An answer with a higher priority is served first.
         let answer = options.completion.priority;
         let is_last = PIECES
             .iter()
@@ -242,7 +242,7 @@ fn check_larger(small: &Plan, large: &Plan, options: &PlanOptions, reserved: u64
     }
 }
 
-/// It is refused only if what must stay is too large.
+/// A plan fails only if the required parts are too large.
 fn check_refused(case: &Case, options: &PlanOptions, error: &PlanError) {
     let text = error.to_string();
     assert!(!text.is_empty());
@@ -267,7 +267,7 @@ fn check_refused(case: &Case, options: &PlanOptions, error: &PlanError) {
         select(&mut whole["tools"], &tools);
     }
     let bare = ChatRequest::from_value(whole.into()).expect("some messages stay");
-    // All that is required is planned alone, in a window without end.
+    // Plan the required parts alone in an unlimited window.
     let extras = Extras {
         memories: if options.memories.required {
             case.extras.memories
@@ -299,7 +299,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn the_laws_hold_under_any_rules(
+    fn the_properties_hold_under_any_rules(
         sketch in sketches(),
         rules in rules(),
         steps in prop::collection::btree_set(0..600_u64, 1..6),

@@ -1,6 +1,7 @@
-//! Requests that are only sketched: who speaks, and how many words.
+//! Compact descriptions of requests: roles and numbers of words.
 //!
-//! A sketch is small enough for a property test to shrink and for a million of them to be drawn.
+//! A sketch is small enough for a property test to shrink, and for a million of them to be
+//! generated.
 
 use overlock_budget::{ContextBlock, CountTokens, Keep, Memory, PlanOptions, Sharing, Trim};
 use serde_json::{Value, json};
@@ -29,25 +30,25 @@ impl CountTokens for Words {
     }
 }
 
-/// A request, what is added to it, and what it is planned with.
+/// A request, its extras and its plan options.
 #[derive(Clone, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "every switch is drawn by itself"
+    reason = "the switches are independent"
 )]
 pub(crate) struct Sketch {
-    /// Who speaks, and the words that are said. `s`, `u` and `a` are the roles; a capital calls a
-    /// tool and its lower case is the result; `F` and `f` are the older form of both.
+    /// Role and number of words of each message. `s`, `u` and `a` are roles; a capital calls a tool
+    /// and its lower case is the result; `F` and `f` are the older form of both.
     pub(crate) messages: Vec<(u8, u8)>,
-    /// The words that describe each tool.
+    /// The number of words in the description of each tool.
     pub(crate) tools: Vec<u8>,
     /// The tool that must be called.
     pub(crate) named: Option<u8>,
-    /// Whether the answer is held to a schema.
+    /// Whether the request has a JSON Schema.
     pub(crate) schema: bool,
     /// Importance in tenths, age in days, words.
     pub(crate) memories: Vec<(u8, u8, u8)>,
-    /// The words of each block.
+    /// The number of words of each block.
     pub(crate) context: Vec<u8>,
     pub(crate) requested: Option<u16>,
     pub(crate) window: u16,
@@ -83,7 +84,7 @@ impl Sketch {
         whole
     }
 
-    /// The memories and the context, whose texts are these.
+    /// The memories and the context with these texts.
     pub(crate) fn extras<'a>(
         &self,
         texts: &'a [String],

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use overlock_budget::{Extras, Memory, MessageCountOptions, PlanOptions, safe_message_count};
 use overlock_llm::wire::chat::ChatRequest;
-use overlock_llm::{RoomQuestion, Said, age_in_days, persona_options, remembered_since};
+use overlock_llm::{RoomMessage, RoomQuestion, age_in_days, persona_options, remembered_since};
 use overlock_runs::{Asked, Fitted, FittedText};
 use overlock_store::{Importance, Message, Recall, Store};
 use serde::Serialize;
@@ -146,12 +146,12 @@ impl Context {
                 age_days: *age_days,
             })
             .collect();
-        let heard: Vec<Said<'_>> = messages.iter().map(said).collect();
+        let heard: Vec<RoomMessage<'_>> = messages.iter().map(said).collect();
         let question = RoomQuestion {
             persona: &self.persona,
             model,
             system: system.as_deref(),
-            said: &heard,
+            messages: &heard,
             max_tokens: options.requested,
         };
         let request = question.request();
@@ -281,8 +281,8 @@ impl Context {
 }
 
 /// A message as it is heard.
-fn said(message: &Message) -> Said<'_> {
-    Said {
+fn said(message: &Message) -> RoomMessage<'_> {
+    RoomMessage {
         sender: &message.sender,
         role: &message.role,
         text: &message.text,
