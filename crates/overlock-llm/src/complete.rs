@@ -1,4 +1,5 @@
-//! Drives a run: makes calls and joins the answers until the document is complete or a limit is reached.
+//! Drives a run: makes calls and joins the answers until the document is complete or a limit is
+//! reached.
 
 use std::error::Error;
 use std::mem;
@@ -101,8 +102,8 @@ pub trait Observe: Send {
         let _ = piece;
     }
 
-    /// The document continues with this text, which no later answer will change. These texts joined are
-    /// the document, from its length when the drive began.
+    /// The document continues with this text, which no later answer will change. These texts joined
+    /// are the document, from its length when the drive began.
     fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
         let _ = text;
         future::ready(()).boxed()
@@ -110,7 +111,6 @@ pub trait Observe: Send {
 
     /// A step is done. An error ends the run: steps that cannot be recorded must not be paid for.
 
-    /// A step is done. An error ends the run: what cannot be kept must not be paid for.
     fn stepped<'a>(
         &'a mut self,
         run: Run<'a>,

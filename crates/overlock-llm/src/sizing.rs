@@ -37,9 +37,9 @@ impl<'a> Sizing<'a> {
         }
     }
 
-    /// Returns the failed attempt if the call was rejected for its size and should be planned again.
-    /// That happens once in a row, and only if the call then fits; the answer to the second call
-    /// records the first.
+    /// Returns the failed attempt if the call was rejected for its size and should be planned
+    /// again. That happens once in a row, and only if the call then fits; the answer to the second
+    /// call records the first.
     pub(crate) fn plan_again(
         &mut self,
         collected: &mut Collected,

@@ -78,7 +78,8 @@ impl TextPrefill {
             || self.blank.starts_with(self.without_echo(answer))
     }
 
-    /// An answer without an echo of the prefill, and without white space that the text already ends with.
+    /// An answer without an echo of the prefill, and without white space that the text already ends
+    /// with.
     pub(crate) fn new_text<'a>(&self, answer: &'a str) -> &'a str {
         self.without_blank(self.without_echo(answer))
     }
@@ -233,7 +234,8 @@ impl TextContinuation {
         })
     }
 
-    /// Records that the server rejected the call. After a rejected prefill, the next call uses the overlap; otherwise there is no alternative.
+    /// Records that the server rejected the call. After a rejected prefill, the next call uses the
+    /// overlap; otherwise there is no alternative.
     pub(crate) fn refused(&mut self, ask: &NextCall, message: String) -> Option<Step> {
         let way = ask.way.filter(|way| *way == Strategy::Prefill);
         way?;
@@ -521,7 +523,8 @@ mod tests {
         assert!(TextContinuation::resume([&first, &first], OPTIONS).is_none());
     }
 
-    /// A model that sends these answers in turn, piece by piece, each with the finish reason `stop`.
+    /// A model that sends these answers in turn, piece by piece, each with the finish reason
+    /// `stop`.
     struct PiecewiseAnswers(Mutex<VecDeque<Vec<String>>>);
 
     impl Backend for PiecewiseAnswers {

@@ -53,7 +53,6 @@ pub enum BackendError {
     #[error("{host} did not finish before the deadline of the request")]
     Deadline {
         /// The host.
-        /// Where.
         host: String,
     },
     /// The response is an error.
@@ -76,7 +75,6 @@ pub enum BackendError {
         /// The host.
         host: String,
         /// What is wrong.
-        /// What is wrong with it.
         reason: String,
     },
     /// The connection closed before the answer ended.

@@ -101,7 +101,8 @@ pub trait Backend: Send + Sync {
     /// Makes a call. The returned stream may not have received anything yet.
     ///
     /// A backend that cannot continue a [`prefill`](Call::prefill) must reject it as
-    /// [unsupported](BackendError::Unsupported): otherwise its answer would be appended to the prefill.
+    /// [unsupported](BackendError::Unsupported): otherwise its answer would be appended to the
+    /// prefill.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>>;
 
     /// Whether the server guarantees that the answer starts at the end of the prefill. Text that

@@ -11,8 +11,8 @@ use super::Call;
 pub struct Prefill {
     /// How the prefill is sent.
     pub style: PrefillStyle,
-    /// Whether the grammar of `response_format` continues from the prefill, so that the format stays in
-    /// the request. On other servers the grammar would make the model start again.
+    /// Whether the grammar of `response_format` continues from the prefill, so that the format
+    /// stays in the request. On other servers the grammar would make the model start again.
     pub keeps_format: bool,
 }
 

@@ -6,7 +6,8 @@
 
 use overlock_json::{Scanner, extract};
 
-/// Whether a text with a complete document contains no other JSON that may be the intended document.
+/// Whether a text with a complete document contains no other JSON that may be the intended
+/// document.
 pub(super) fn is_clearly_the_document(answer: &[u8]) -> bool {
     if is_whole(answer.trim_ascii()) {
         return true;

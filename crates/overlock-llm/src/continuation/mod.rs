@@ -270,16 +270,16 @@ impl Step {
         } = &self.end;
         let refusal = refusal
             .as_ref()
-            .map(|text| format!("the model declines: {text}"));
+            .map(|text| format!("the model declined: {text}"));
         let broken = broken
             .as_ref()
-            .map(|error| format!("the answer broke off: {error}"));
+            .map(|error| format!("the answer was interrupted: {error}"));
         let finish = finish
             .as_deref()
             .filter(|finish| *finish == "content_filter");
         let finish = finish.map(|finish| format!("the provider ended the answer: `{finish}`"));
         let slipped = (self.progress == Progress::Slipped)
-            .then(|| "the share that the model says it has delivered fell".to_owned());
+            .then(|| "the progress that the model reports fell".to_owned());
         let retried = retried.as_ref().map(ToString::to_string);
         let all = [retried, refusal, finish, broken, slipped];
         all.into_iter().flatten().collect()
@@ -319,7 +319,9 @@ impl Step {
 pub enum StepResult {
     /// The document was extended, or replaced from an offset.
     Grown {
-        /// How the answer was joined: a name of [`overlock_json::Outcome`], or `first` for the first answer, `kpis` for an answer that only proposes KPIs, `corrected` for a replaced document.
+        /// How the answer was joined: a name of [`overlock_json::Outcome`], or `first` for the
+        /// first answer, `kpis` for an answer that only proposes KPIs, `corrected` for a replaced
+        /// document.
         seam: String,
         /// How many characters of the document the answer repeated.
         overlap: usize,
@@ -340,7 +342,8 @@ pub enum StepResult {
     Failed {
         /// Why not.
         failure: Failure,
-        /// The answer: all of it while no document has begun, and then at most the first 64 KiB. `None` if it is blank.
+        /// The answer: all of it while no document has begun, and then at most the first 64 KiB.
+        /// `None` if it is blank.
         raw: Option<String>,
     },
 }
@@ -465,7 +468,8 @@ impl Continuation {
         self.has_answer_limit = request.requested().is_some();
     }
 
-    /// Sets whether the document is streamed to the client. If it is, a loop is not removed from it.
+    /// Sets whether the document is streamed to the client. If it is, a loop is not removed from
+    /// it.
     pub fn set_streamed(&mut self, is_streamed: bool) {
         self.is_streamed = is_streamed;
     }
@@ -706,7 +710,8 @@ impl Continuation {
         };
         let in_turn = ways.iter().cycle().skip(tally.way % ways.len());
         let in_turn = in_turn.take(ways.len()).copied();
-        // If the only allowed strategy has just one overlap, another strategy is better than repeating the call.
+        // If the only allowed strategy has just one overlap, another strategy is better than
+        // repeating the call.
         let fallbacks = [Strategy::Overlap, Strategy::Remainder];
         let fallbacks = fallbacks.into_iter().filter(|way| !ways.contains(way));
         let order = in_turn.chain(fallbacks);
@@ -771,7 +776,8 @@ impl Continuation {
         overlaps
     }
 
-    /// Whether the model is in a loop after an answer, unless a KPI or a schema requires more items.
+    /// Whether the model is in a loop after an answer, unless a KPI or a schema requires more
+    /// items.
     fn is_looping(&mut self, result: &StepResult) -> bool {
         let (StepResult::Grown { offset, .. }, Some(document)) = (result, &self.document) else {
             return false;
@@ -788,7 +794,8 @@ impl Continuation {
             && self.tally.repetition.is_some_and(is_long)
     }
 
-    /// Removes a loop after its first cycle. This scans the document again, but only at the end of a run.
+    /// Removes a loop after its first cycle. This scans the document again, but only at the end of
+    /// a run.
     fn drop_loop(&mut self, result: StepResult) -> StepResult {
         let kpis: Vec<MeasuredKpi> = self.kpis().into_iter().cloned().collect();
         let end = self.tally.repetition.map(|it| it.first_end());

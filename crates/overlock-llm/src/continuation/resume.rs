@@ -1,6 +1,6 @@
 //! Restores a run from its recorded steps.
 //!
-//! The steps are checked: without a missing step, a document could look complete and not be.
+//! The steps are checked: with a step missing, a document could look complete and not be.
 
 use super::document::Document;
 use super::{Continuation, ContinuationOptions, Step, StepResult, measured};

@@ -62,7 +62,8 @@ impl TryFrom<Stored> for Continuation {
             required_items: 0,
             has_answer_limit: false,
         };
-        // Only the stored outcome knows why a run was stopped; only the document knows whether it is complete.
+        // Only the stored outcome knows why a run was stopped; only the document knows whether it
+        // is complete.
         let reason = stored.outcome.as_ref().and_then(Outcome::reason);
         run.outcome = match reason {
             Some(reason) if !run.base().is_some_and(PartialDocument::is_complete) => {

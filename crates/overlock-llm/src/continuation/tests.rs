@@ -1054,7 +1054,9 @@ proptest! {
         for reply in &replies {
             let Some(ask) = run.next() else { break };
             let before = run.text().to_owned();
-                        // Any first answer is accepted, and any answer to a prefill, unless it repeats enough of the document to be recognised. Such wrong answers are left out.
+                        // Any first answer is accepted, and any answer to a prefill, unless it
+                        // repeats enough of the document to be recognised. Such wrong answers are
+                        // left out.
                         let is_undetectable = match ask.way {
                 None => matches!(reply, SimulatedAnswer::Foreign | SimulatedAnswer::Garbage(_)),
                 Some(Strategy::Prefill) => match reply {

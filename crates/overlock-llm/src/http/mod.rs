@@ -63,7 +63,8 @@ pub struct Timeouts {
 }
 
 impl Default for Timeouts {
-    /// Models may think for minutes before their first output, but do not pause for minutes after it.
+    /// Models may think for minutes before their first output, but do not pause for minutes after
+    /// it.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),

@@ -31,8 +31,8 @@ pub enum Behaviour {
     SaysNothing,
     /// Sends JSON unrelated to the document.
     SendsForeignJson,
-    /// As the only behaviour of a script: continues a prefill exactly where the model had stopped, even
-    /// if white space at its end was left out. Other calls are answered as with `AsAsked`.
+    /// As the only behaviour of a script: continues a prefill exactly where the model had stopped,
+    /// even if white space at its end was left out. Other calls are answered as with `AsAsked`.
     RemembersBlanks,
 }
 

@@ -229,8 +229,8 @@ struct NextPiece<'a> {
 }
 
 impl NextPiece<'_> {
-    /// Writes the piece. If the document contains the repeated text elsewhere, an inexact repetition
-    /// could be joined there, so it is written as asked instead.
+    /// Writes the piece. If the document contains the repeated text elsewhere, an inexact
+    /// repetition could be joined there, so it is written as asked instead.
     fn write(&self, behaviour: Behaviour, random: &mut Random) -> (Behaviour, String) {
         let text = self.text(behaviour, random);
         let rest = &self.document[self.from..self.end];

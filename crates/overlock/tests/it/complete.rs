@@ -433,7 +433,7 @@ fn what_the_model_names_is_counted_and_asked_for_once() {
         run.stderr
     );
     assert!(
-        run.stderr.contains("nothing will be counted"),
+        run.stderr.contains("no progress will be measured"),
         "{}",
         run.stderr
     );
@@ -562,7 +562,7 @@ fn a_model_behind_anthropics_protocol_is_asked_in_the_way_it_takes() {
     );
     assert_eq!(
         run.stderr
-            .matches("the server does not take this way of asking")
+            .matches("the server rejected this strategy")
             .count(),
         1,
         "{}",

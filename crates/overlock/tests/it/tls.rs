@@ -73,7 +73,7 @@ fn a_certificate_that_nobody_signed_is_refused_until_it_is_named() {
     let refused = complete(&model, address.port(), None);
     assert_eq!(refused.code, 1);
     let host = format!(
-        "localhost:{} shows a certificate that is not trusted",
+        "the certificate of localhost:{} is not trusted",
         address.port()
     );
     assert!(refused.stderr.contains(&host), "{}", refused.stderr);

@@ -38,7 +38,8 @@ pub(super) fn translate(call: Call) -> Result<Map<String, Value>, String> {
         };
         request.insert("stop_sequences".to_owned(), stops);
     }
-    // The grammar of a schema starts at the beginning of the document, but a prefill is in its middle.
+    // The grammar of a schema starts at the beginning of the document, but a prefill is in its
+    // middle.
     let format = given_value("response_format").filter(|_| prefill.is_none());
     if let Some(format) = format.and_then(schema_of) {
         let config = json!({ "format": { "type": "json_schema", "schema": format } });

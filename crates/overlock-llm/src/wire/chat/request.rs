@@ -31,8 +31,8 @@ impl ChatRequest {
     /// ```
     /// use overlock_llm::wire::chat::ChatRequest;
     ///
-    /// let request = ChatRequest::from_json(r#"{"messages": [{"role": "user", "content": "Hi"}]}"#)?;
-    /// assert_eq!(request.messages().len(), 1);
+    /// let request = ChatRequest::from_json(r#"{"messages": [{"role": "user", "content":
+    /// "Hi"}]}"#)?; assert_eq!(request.messages().len(), 1);
     ///
     /// let error = ChatRequest::from_json(r#"{"messages": [{"role": "robot"}]}"#).unwrap_err();
     /// assert_eq!(
@@ -75,7 +75,8 @@ impl ChatRequest {
         })
     }
 
-    /// The first message of the open turn, which is always sent: the last user message or one before it.
+    /// The first message of the open turn, which is always sent: the last user message or one
+    /// before it.
     pub fn open_turn(&self) -> usize {
         self.outline.units.open_start()
     }

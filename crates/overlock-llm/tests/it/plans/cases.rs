@@ -44,7 +44,8 @@ fn request(value: Value) -> ChatRequest {
     ChatRequest::from_value(value).expect("it is a request")
 }
 
-/// A window with room for this many tokens in addition to the margin and the three tokens before the answer.
+/// A window with room for this many tokens in addition to the margin and the three tokens before
+/// the answer.
 fn options(room: u64) -> PlanOptions {
     PlanOptions {
         window: 50 + 3 + room,

@@ -211,7 +211,8 @@ fn check_rewritten(case: &Case, plan: &Plan, options: &PlanOptions) {
     assert_eq!(request.rewrite(&again), rewritten);
 }
 
-/// A larger window keeps everything that a smaller one kept, and more only if that did not fit the smaller one.
+/// A larger window keeps everything that a smaller one kept, and more only if that did not fit the
+/// smaller one.
 fn check_larger(small: &Plan, large: &Plan, options: &PlanOptions, reserved: u64) {
     let mut is_same = small.kept_messages == large.kept_messages;
     assert!(
