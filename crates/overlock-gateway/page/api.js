@@ -1,9 +1,9 @@
-// Asks the gateway. The key, if one is needed, is in this module's memory and nowhere else.
+// Requests to the gateway. The API key, if one is needed, is kept only in this module's memory.
 
 import { counted, number } from './words.js';
 
 let key = '';
-let welcome = null;
+let health = null;
 
 export class ApiError extends Error {
   constructor(status, code, message) {
@@ -13,24 +13,21 @@ export class ApiError extends Error {
   }
 }
 
-/**
- * What the gateway says of itself. It is asked once, before anything else: whether it wants a key,
- * and what there is to be read, is not found out by being refused.
- */
+/** The gateway's health and settings: whether it requires a key, and what it records. Read once. */
 export function gateway() {
-  welcome ??= greeted().catch((error) => {
-    welcome = null;
+  health ??= readHealth().catch((error) => {
+    health = null;
     throw error;
   });
-  return welcome;
+  return health;
 }
 
-/** Asks the reader for a key, and again, until it is right. */
-async function greeted() {
+/** Asks the user for a key until the gateway accepts it. */
+async function readHealth() {
   for (;;) {
-    const answer = await withKey('/health', {});
-    const value = parsed(await answer.text());
-    if (!answer.ok || !value) throw refusal(answer, value);
+    const response = await withKey('/health', {});
+    const value = parsed(await response.text());
+    if (!response.ok || !value) throw errorOf(response, value);
     document.getElementById('forget').hidden = value.key !== 'right';
     if (value.key !== 'missing' && value.key !== 'wrong') return value;
     await askForKey(value.key === 'wrong');
@@ -43,31 +40,32 @@ export async function ask(path, options) {
   return text ? parsed(text) : null;
 }
 
-/** The same as it came. */
+/** The text of the response, or an `ApiError`. */
 export async function askText(path, { body, signal } = {}) {
-  const answer = await send(
+  const response = await send(
     path,
     body === undefined
       ? { signal }
       : { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body), signal },
   );
-  const text = await answer.text();
-  if (answer.ok) return text;
-  throw refusal(answer, parsed(text));
+  const text = await response.text();
+  if (response.ok) return text;
+  throw errorOf(response, parsed(text));
 }
 
 /**
- * What is answered to several questions at once, each by its name, as `Promise.allSettled` tells
- * it. A question is a value, or the text of one; what is the same for all of them is `shared`.
+ * Sends several named questions in one request. The results, by name, are those of
+ * `Promise.allSettled`. A question is a value or JSON text; `shared` holds the members that all
+ * questions have in common.
  */
 export async function askEach(questions, signal, shared = {}) {
-  const written = (member) => JSON.stringify(member).slice(1, -1);
-  const asked = Object.entries(questions).map(([name, question]) =>
+  const membersOf = (value) => JSON.stringify(value).slice(1, -1);
+  const members = Object.entries(questions).map(([name, question]) =>
     typeof question === 'string'
       ? `${JSON.stringify(name)}:${question}`
-      : written({ [name]: question }),
+      : membersOf({ [name]: question }),
   );
-  const body = `{${[written(shared), ...asked].filter(Boolean).join(',')}}`;
+  const body = `{${[membersOf(shared), ...members].filter(Boolean).join(',')}}`;
   let answers = {};
   let failed = null;
   try {
@@ -78,7 +76,7 @@ export async function askEach(questions, signal, shared = {}) {
   }
   const settled = Object.keys(questions).map((name) => {
     const value = answers[name];
-    // What does not fit is an answer too: with figures, and with what would help.
+    // A request that does not fit has an error as well as figures, which are shown.
     const isRefused = value?.error && !value.parts;
     const reason =
       failed ?? (isRefused ? new ApiError(422, value.error.code, value.error.message) : null);
@@ -87,38 +85,38 @@ export async function askEach(questions, signal, shared = {}) {
   return Object.fromEntries(settled);
 }
 
-/** What would be read to its limit and refused there is not sent. */
+/** Fails before sending if the gateway would reject the body as too large. */
 async function checkLength(body) {
-  const { body_bytes: most } = await gateway();
+  const { body_bytes: limit } = await gateway();
   const bytes = new Blob([body]).size;
-  if (bytes > most)
+  if (bytes > limit)
     throw new ApiError(
       413,
       'request_too_large',
-      `this is too long to be looked at here: all that is asked about it takes ${counted(bytes, 'byte')}, and this gateway reads ${number(most)} of a request (\`serve.max_body_bytes\`)`,
+      `the text is too long: the request would have ${counted(bytes, 'byte')}, and this gateway accepts ${number(limit)} (\`serve.max_body_bytes\`)`,
     );
 }
 
-/** Asks a model as a client does. The name of the run that came of it, if it is told. */
+/** Sends a chat request as a client does. Returns the id of its run, if the gateway sends one. */
 export async function askModel(request) {
   const body = JSON.stringify(request);
-  const answer = await send('/v1/chat/completions', { method: 'POST', body });
-  const text = await answer.text();
-  if (!answer.ok) throw refusal(answer, parsed(text));
-  return answer.headers.get('x-overlock-run');
+  const response = await send('/v1/chat/completions', { method: 'POST', body });
+  const text = await response.text();
+  if (!response.ok) throw errorOf(response, parsed(text));
+  return response.headers.get('x-overlock-run');
 }
 
-/** A request from somebody who has been let in. */
+/** Sends a request once the key, if one is needed, is accepted. */
 async function send(path, options) {
-  for (let isAgain = false; ; isAgain = true) {
-    const greeting = gateway();
-    await greeting;
-    const answer = await withKey(path, options);
-    // Somebody who has just been let in is refused for another reason than the key.
-    if (answer.status !== 401 || isAgain) return answer;
-    // Its keys are others than they were. Of several who find out, one greets it again.
-    await answer.body?.cancel();
-    if (welcome === greeting) welcome = null;
+  for (let isRetry = false; ; isRetry = true) {
+    const checked = gateway();
+    await checked;
+    const response = await withKey(path, options);
+    // A 401 right after the key was accepted has another reason than the key.
+    if (response.status !== 401 || isRetry) return response;
+    // The gateway's keys have changed. Of several requests that fail, only one checks the key again.
+    await response.body?.cancel();
+    if (health === checked) health = null;
   }
 }
 
@@ -137,12 +135,12 @@ function parsed(text) {
   }
 }
 
-function refusal(answer, value) {
+function errorOf(response, value) {
   const error = value?.error ?? {};
   return new ApiError(
-    answer.status,
+    response.status,
     error.code ?? '',
-    error.message ?? `the gateway answered with ${answer.status}`,
+    error.message ?? `the gateway answered with status ${response.status}`,
   );
 }
 
@@ -151,10 +149,10 @@ function askForKey(wasWrong) {
     const dialog = document.getElementById('ask-key');
     const field = document.getElementById('key');
     document.getElementById('key-wrong').textContent = wasWrong
-      ? 'This gateway does not accept that key.'
+      ? 'Invalid API key.'
       : '';
     field.value = '';
-    // There is nothing behind it to go back to.
+    // Without a key there is nothing to return to.
     const stay = (event) => event.preventDefault();
     dialog.addEventListener('cancel', stay);
     dialog.addEventListener(
@@ -173,38 +171,38 @@ function askForKey(wasWrong) {
 }
 
 /**
- * Server-sent events, again and again until the signal is aborted: `EventSource` could not show a
- * key. `heard(name, data)` gets every event, `changed(state)` whether anybody is listening. Ends by
- * itself after an event for which `heard` returns true.
+ * Reads server-sent events and reconnects until the signal is aborted. `EventSource` cannot send a
+ * key. `onEvent(name, data)` gets every event, `onState(state)` the state of the connection. Ends
+ * after an event for which `onEvent` returns true.
  */
-export async function listen(path, heard, signal, changed = () => {}) {
+export async function listen(path, onEvent, signal, onState = () => {}) {
   let last = '';
   let wait = 3000;
   while (!signal.aborted) {
     try {
-      changed('connecting');
+      onState('connecting');
       const headers = last ? { 'last-event-id': last } : {};
-      const answer = await send(path, { headers, signal });
-      if (answer.status === 204) {
-        changed('off');
+      const response = await send(path, { headers, signal });
+      if (response.status === 204) {
+        onState('off');
         return;
       }
-      if (!answer.ok) throw refusal(answer, parsed(await answer.text()));
-      changed('live');
-      for await (const event of events(answer.body)) {
+      if (!response.ok) throw errorOf(response, parsed(await response.text()));
+      onState('live');
+      for await (const event of events(response.body)) {
         if (event.retry) wait = event.retry;
-        // The end is no place to go on from: somebody may take the run up again.
+        // Never continue after the end event: the run may be resumed.
         if (event.id && event.id !== 'ended') last = event.id;
-        if (event.name && heard(event.name, parsed(event.data))) return;
+        if (event.name && onEvent(event.name, parsed(event.data))) return;
       }
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof ApiError && error.status === 404) {
-        changed('off');
+        onState('off');
         throw error;
       }
     }
-    changed('waiting');
+    onState('waiting');
     await pause(wait, signal);
   }
 }

@@ -1,30 +1,30 @@
-// The attempts of a run, in order: how each was asked for, how it was joined, where it stops.
+// The attempts of a run, in order: how each was requested, how it was joined, where it stops.
 
 import { fill, h, renew } from './dom.js';
 import { isSamePart, mark, textView } from './document.js';
 import { beginning, ending } from './text.js';
 import {
   counted,
+  countNote,
   duration,
   failure,
   isUnknownEnd,
   number,
   path,
   place,
+  retriedText,
   seam,
-  twoCounts,
-  unanswered,
-  way,
+  strategyText,
 } from './words.js';
 
-/** More than these are folded; those that failed are always shown. */
+/** Longer lists are folded; failed attempts are always shown. */
 const SHOWN_FIRST = 12;
 const SHOWN_LAST = 6;
 
-/** So many characters are shown on each side of a seam and before a cut. */
+/** The characters that are shown on each side of a seam and before a cut. */
 const AROUND = 80;
 
-/** The list of attempts. `within` tells the attempts of one list from those of another on the page. */
+/** The list of attempts. `within` is a prefix for element ids where a page has several lists. */
 export function attemptList(run, within = '') {
   const steps = run.steps;
   const items = (from, to) =>
@@ -51,12 +51,12 @@ export function attemptList(run, within = '') {
   return list;
 }
 
-/** Adds the attempts to a list that came since so many were in it. */
+/** Adds the attempts from `since` on to a list. */
 export function addAttempts(list, run, since) {
   list.append(...run.steps.slice(since).map((step, at) => attempt(run, step, since + at)));
 }
 
-/** Draws what is told otherwise now of the attempts in a list. */
+/** Updates the attempts of a list that have changed. */
 export function renewAttempts(list, run) {
   for (const item of list.querySelectorAll(':scope > .attempt')) {
     const index = Number(item.dataset.attempt) - 1;
@@ -64,7 +64,7 @@ export function renewAttempts(list, run) {
   }
 }
 
-/** Stands for attempts that all went well. */
+/** A placeholder for attempts that were all joined. */
 function folded(from, to, items) {
   const item = h(
     'li',
@@ -84,7 +84,7 @@ function folded(from, to, items) {
   return item;
 }
 
-/** Brings an attempt into sight, folded or not. */
+/** Scrolls to an attempt, and unfolds it if needed. */
 export function goToAttempt(list, attempt) {
   for (const item of list.querySelectorAll('.folded')) {
     if (Number(item.dataset.from) <= attempt && attempt <= Number(item.dataset.to)) item.unfold();
@@ -98,11 +98,11 @@ export function goToAttempt(list, attempt) {
   return true;
 }
 
-/** Whether a step is of another part of the first answer, and took no call of its own. */
-export const cameAlong = (step, index) => index > 0 && step.iteration === 1 && !step.budget;
+/** Whether a step is another part of the first answer, and so has no call of its own. */
+export const sharesFirstCall = (step, index) => index > 0 && step.iteration === 1 && !step.budget;
 
-/** Its number leads to it, and can be copied and shared. */
-const toItself = (run, attempt) =>
+/** A link to an attempt. */
+const attemptLink = (run, attempt) =>
   h(
     'a',
     {
@@ -118,15 +118,15 @@ function attempt(run, step, index, within = '') {
   const number_ = index + 1;
   const { result } = step;
   const grown = result.result === 'grown';
-  // What a server would not have was answered by nobody, and takes nothing.
+  // A call that the server rejected has no answer and no tokens.
   const isRejected = result.failure?.failure === 'refused';
   const before = index === 0 ? run.began_at : run.steps[index - 1].at;
-  const isAlong = cameAlong(step, index);
-  const took = step.at !== undefined && before && !isAlong ? step.at - before : undefined;
-  const asked = isAlong
-    ? 'came with attempt 1'
+  const isShared = sharesFirstCall(step, index);
+  const took = step.at !== undefined && before && !isShared ? step.at - before : undefined;
+  const request = isShared
+    ? 'part of the answer of attempt 1'
     : step.way
-      ? way(step.way)
+      ? strategyText(step.way)
       : step.kpis
         ? 'asked what can be counted'
         : isCorrection(result)
@@ -137,14 +137,14 @@ function attempt(run, step, index, within = '') {
   const facts = [
     step.part?.tool_call !== undefined && `tool call ${step.part.tool_call + 1}`,
     step.part?.choice > 0 && `choice ${step.part.choice + 1}`,
-    asked,
+    request,
     grown && result.seam !== 'first' && result.seam !== 'kpis' && seam(result.seam),
     !isRejected && step.budget && `${number(step.told?.input ?? step.budget.input_token_count)} tokens in`,
     !isRejected && `${number(step.tokens)} out`,
-    !isRejected && twoCounts(step),
+    !isRejected && countNote(step),
     took !== undefined && duration(took),
-    step.finish && `provider said “${step.finish}”`,
-    step.kpi !== null && step.kpi !== undefined && `${step.kpi} % by its own account`,
+    step.finish && `finish reason “${step.finish}”`,
+    step.kpi !== null && step.kpi !== undefined && `${step.kpi} % by the model’s own count`,
   ].filter(Boolean);
   return h(
     'li',
@@ -156,23 +156,23 @@ function attempt(run, step, index, within = '') {
     h(
       'div',
       { class: 'attempt-head' },
-      within ? mark(number_) : toItself(run, number_),
-      h('h3', { tabindex: -1 }, grown ? headline(result) : failed(result.failure)),
+      within ? mark(number_) : attemptLink(run, number_),
+      h('h3', { tabindex: -1 }, grown ? headline(result) : failureHeadline(result.failure)),
       h('p', { class: 'facts' }, facts.join(' · ')),
     ),
     warnings(step),
-    mended(step),
+    repairs(step),
     grown && result.added ? excerpt(run, step, index) : null,
     grown ? stop(run, step) : null,
-    !grown && (result.raw || step.refusal) ? wrote(result.raw || step.refusal) : null,
+    !grown && (result.raw || step.refusal) ? rawAnswer(result.raw || step.refusal) : null,
     grown && result.added
-      ? full(`All of its ${counted(result.added_bytes, 'byte')}`, { text: result.added })
+      ? full(`All ${counted(result.added_bytes, 'byte')}`, { text: result.added })
       : null,
   );
 }
 
-/** What the model wrote that could not be joined. */
-function wrote(raw) {
+/** An answer that could not be joined. */
+function rawAnswer(raw) {
   const begin = [...raw.trim().slice(0, 2 * AROUND)].slice(0, AROUND).join('');
   const isAll = raw.trim().length <= begin.length;
   return [
@@ -182,40 +182,39 @@ function wrote(raw) {
       h('span', { class: 'label' }, 'wrote'),
       h('code', {}, visible(begin), !isAll && '…'),
     ),
-    full('All that the model wrote', { text: raw }),
+    full('Full answer of the model', { text: raw }),
   ];
 }
 
-/** Whether an answer was to correct a whole document. */
+/** Whether a call asked to correct a whole document. */
 const isCorrection = ({ seam: name, failure: why }) =>
   name === 'corrected' || why?.failure === 'uncorrected';
 
-/** What became of an answer that brought nothing. */
-function failed(why) {
+/** The headline of an attempt that added nothing. */
+function failureHeadline(why) {
   if (why.failure === 'uncorrected') return `Not corrected: ${failure(why)}`;
   if (why.failure === 'declined') return `Declined: ${failure(why)}`;
-  if (why.failure === 'cancelled') return `Not joined: ${failure(why)}`;
   if (why.failure === 'refused') return `Rejected: ${failure(why)}`;
   if (why.failure === 'no-json') return `No document: ${failure(why)}`;
-  return `Refused: ${failure(why)}`;
+  return `Not joined: ${failure(why)}`;
 }
 
-/** So many changes are listed. */
+/** The most fixes that are listed. */
 const LISTED_FIXES = 12;
 
-/** What had to be put right in an answer, and the answer before it was. */
-function mended({ mended: told, result }) {
-  if (!told) return null;
-  const { fixes, count, original } = told;
+/** The repairs of an answer, and the answer before them. */
+function repairs({ mended: report, result }) {
+  if (!report) return null;
+  const { fixes, count, original } = report;
   const more = count - Math.min(fixes.length, LISTED_FIXES);
   return h(
     'div',
-    { class: 'mended' },
+    { class: 'repairs' },
     h(
       'p',
       { class: 'excerpt' },
-      h('span', { class: 'label' }, 'mended'),
-      h('span', {}, `${counted(count, 'thing')} in the answer as it came:`),
+      h('span', { class: 'label' }, 'repaired'),
+      h('span', {}, `${counted(count, 'fix', 'fixes')}:`),
     ),
     h(
       'ul',
@@ -229,13 +228,13 @@ function mended({ mended: told, result }) {
       h(
         'div',
         { class: 'beside' },
-        side('As it came', original),
-        result.added && side('As it was joined', result.added),
+        side('Received', original),
+        result.added && side('Repaired', result.added),
       ),
   );
 }
 
-/** So much of a text stands beside another. */
+/** The characters that are shown of each of two texts side by side. */
 const BESIDE = 4000;
 
 function side(label, text) {
@@ -255,7 +254,7 @@ function side(label, text) {
 
 function headline(result) {
   if (result.seam === 'first') return `First: ${counted(result.added_bytes, 'byte')}`;
-  if (result.seam === 'kpis') return 'Said what can be counted';
+  if (result.seam === 'kpis') return 'Named what can be counted';
   if (result.seam === 'corrected') return `Corrected: ${counted(result.added_bytes, 'byte')}`;
   const repeated = result.overlap > 0 ? `, ${counted(result.overlap, 'character')} repeated` : '';
   return `Joined: ${counted(result.added_bytes, 'byte')} added${repeated}`;
@@ -263,27 +262,27 @@ function headline(result) {
 
 function warnings(step) {
   const grown = step.result.result === 'grown';
-  const told = [
-    step.retried && unanswered(step.retried),
-    grown && step.refusal && `The model declines: ${step.refusal}`,
+  const texts = [
+    step.retried && retriedText(step.retried),
+    grown && step.refusal && `The model declined: ${step.refusal}`,
     step.finish === 'content_filter' && 'The provider ended the answer: content_filter',
     step.plain_text &&
       isUnknownEnd(step.finish) &&
-      `The provider ended the answer with “${step.finish}”, which does not tell whether it is whole.`,
+      `The provider ended the answer with “${step.finish}”, which does not say whether it is complete.`,
     step.broken && `The answer broke off: ${step.broken}`,
-    step.progress === 'slipped' && 'The share that the model says it has delivered fell.',
+    step.progress === 'slipped' && 'The model’s own progress count fell.',
   ].filter(Boolean);
   return (
-    told.length > 0 &&
+    texts.length > 0 &&
     h(
       'ul',
       { class: 'warnings' },
-      told.map((text) => h('li', {}, text)),
+      texts.map((text) => h('li', {}, text)),
     )
   );
 }
 
-/** The seam: what was there, what of it was repeated, and how it goes on. */
+/** The seam: the text before it, the repeated text, and the new text. */
 function excerpt(run, step, index) {
   const { result } = step;
   const begin = h(
@@ -303,7 +302,7 @@ function excerpt(run, step, index) {
   const characters = [...ending(base, 2 * result.overlap + AROUND)];
   const repeatedFrom = Math.max(0, characters.length - result.overlap);
   const repeated = characters.slice(repeatedFrom).join('');
-  const kept = ending(
+  const before = ending(
     characters.slice(0, repeatedFrom).join(''),
     Math.max(16, 60 - repeated.length),
   );
@@ -314,11 +313,11 @@ function excerpt(run, step, index) {
     h(
       'code',
       {},
-      h('span', { class: 'old' }, '…', visible(kept)),
+      h('span', { class: 'old' }, '…', visible(before)),
       repeated &&
         h(
           'mark',
-          { class: 'repeated', title: 'written by the attempt before, and repeated by this one' },
+          { class: 'repeated', title: 'repeated from the attempt before' },
           repeated.length > AROUND && '…',
           visible(ending(repeated, AROUND)),
         ),
@@ -333,7 +332,7 @@ function excerpt(run, step, index) {
   );
 }
 
-/** The end of the document as it was before an attempt, without what the attempt took back. */
+/** The end of the document before an attempt, without the text that the attempt replaced. */
 function baseBefore(run, index) {
   let end = run.steps[index].result.offset;
   let text = '';
@@ -342,10 +341,10 @@ function baseBefore(run, index) {
     const { result } = step;
     if (result.result !== 'grown' || !result.added || !isSamePart(run.steps, step, run.steps[index])) continue;
     const bytes = new TextEncoder().encode(result.added);
-    // What lies beyond the place where a later attempt joins was replaced by it.
-    const kept = Math.min(bytes.length, end - result.offset);
-    if (kept > 0)
-      text = new TextDecoder().decode(bytes.subarray(Math.max(0, kept - 4000), kept)) + text;
+    // A later attempt replaced the text behind the place where it was joined.
+    const length = Math.min(bytes.length, end - result.offset);
+    if (length > 0)
+      text = new TextDecoder().decode(bytes.subarray(Math.max(0, length - 4000), length)) + text;
     end = Math.min(end, result.offset);
   }
   return text;
@@ -354,15 +353,15 @@ function baseBefore(run, index) {
 function stop(run, step) {
   const { result, cut } = step;
   const isLast = step === run.steps.at(-1);
-  const isLeft = isLast && run.reason === 'cancelled';
+  const isCancelled = isLast && run.reason === 'cancelled';
   if (!cut && !step.plain_text)
     return h(
       'p',
-      { class: 'excerpt whole-end' },
+      { class: 'excerpt complete-end' },
       h('span', { class: 'label' }, 'ends'),
-      h('span', {}, 'the document is whole'),
+      h('span', {}, 'the document is complete'),
     );
-  const isCut = cut || isLeft || textStop(step);
+  const isCut = cut || isCancelled || textStop(step);
   const end = result.added
     ? h(
         'code',
@@ -373,11 +372,11 @@ function stop(run, step) {
     : null;
   const where = cut
     ? [`${place(cut.place)} at `, h('code', { class: 'path' }, path(cut.path))]
-    : isLeft
+    : isCancelled
       ? 'when the client closed the connection'
       : isCut
         ? textStop(step)
-        : `${isUnknownEnd(step.finish) ? '' : 'by itself: '}the provider says “${step.finish}”`;
+        : `${isUnknownEnd(step.finish) ? '' : 'complete, '}finish reason “${step.finish}”`;
   return h(
     'p',
     { class: 'excerpt' },
@@ -387,17 +386,17 @@ function stop(run, step) {
   );
 }
 
-/** Where an answer stops that is not whole, by what the provider says. */
+/** Where an incomplete answer stops, by finish reason. */
 const CUTS = {
   length: 'at the limit of its call',
-  content_filter: 'where the filter ended it',
+  content_filter: 'where the content filter ended it',
 };
 
-/** Where a text stops that is not whole; nothing if it ended. */
+/** Where an incomplete text stops; empty if the text is complete. */
 export const textStop = ({ broken, finish }) =>
-  broken || !finish || Object.hasOwn(CUTS, finish) ? (CUTS[finish] ?? 'before it was done') : '';
+  broken || !finish || Object.hasOwn(CUTS, finish) ? (CUTS[finish] ?? 'before its end') : '';
 
-/** Line breaks would tear an excerpt apart. */
+/** An excerpt in one line. */
 const visible = (text) => text.replace(/[ \t\r]*\n\s*/g, '↵');
 
 function full(label, whole) {

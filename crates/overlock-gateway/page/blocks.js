@@ -1,14 +1,12 @@
-// The context before and after a step: which blocks stayed, moved, changed their form, are new, or
-// are there twice.
+// Compares the context blocks before and after a step: which were kept, moved, changed, new,
+// repeated or removed.
 //
-// Every block before stands for one block after at most, so that what is counted adds up: those that
-// stayed, moved, changed, are new or repeat another are all there are after, and those that stayed,
-// moved, changed or went are all there were before.
+// Each block before matches at most one block after, so the counts add up on both sides.
 
 import { counted, number } from './words.js';
 
-/** The node that a block shows, if it shows one. */
-function shownNode(block) {
+/** The id of the node that a block shows, if it shows one. */
+function nodeId(block) {
   const [first, second = ''] = block.trimStart().split('\n', 2);
   return first.trim() === '--- NODE ---' && second.startsWith('id:')
     ? second.slice(3).trim() || undefined
@@ -16,53 +14,54 @@ function shownNode(block) {
 }
 
 /**
- * What became of each block: `after` has one `{kind, block}` for each, with the number of the block
- * that it was (`stayed`, `moved`, `changed`) or that it repeats (`again`, `other`), and `gone` the
- * places of those that are not there any more. A `divider` is no block of the context.
+ * Matches the blocks before and after. `after` has a `{kind, block}` for each block after, with the
+ * number of the block that it was (`kept`, `moved`, `changed`) or that it repeats (`repeated`,
+ * `repeated-node`). `removed` lists the places of the blocks that are gone. A `divider` is not
+ * counted as a block.
  */
-export function compared(found, after, divider) {
-  const [keysFound, keys] = [found, after].map((blocks) => blocks.map((block) => block.trim()));
-  const places = queues(keysFound);
-  const fates = keys.map((key) => {
+export function compared(before, after, divider) {
+  const [keysBefore, keys] = [before, after].map((blocks) => blocks.map((block) => block.trim()));
+  const places = queues(keysBefore);
+  const changes = keys.map((key) => {
     const at = places.get(key)?.next().value;
     if (divider && key === divider) return { kind: 'divider', from: at };
-    return at === undefined ? undefined : { kind: 'stayed', from: at };
+    return at === undefined ? undefined : { kind: 'kept', from: at };
   });
-  const stay = inOrder(fates.filter((fate) => fate?.kind === 'stayed').map(({ from }) => from));
-  for (const fate of fates)
-    if (fate?.kind === 'stayed' && !stay.has(fate.from)) fate.kind = 'moved';
-  const left = new Set(keysFound.keys());
-  for (const fate of fates) left.delete(fate?.from);
-  const isAllThere = fates.every(Boolean);
-  const shownFound = isAllThere ? [] : found.map((block, at) => left.has(at) && shownNode(block));
-  const nodes = queues(shownFound);
+  const inPlace = inOrder(changes.filter((change) => change?.kind === 'kept').map(({ from }) => from));
+  for (const change of changes)
+    if (change?.kind === 'kept' && !inPlace.has(change.from)) change.kind = 'moved';
+  const removed = new Set(keysBefore.keys());
+  for (const change of changes) removed.delete(change?.from);
+  const isMatched = changes.every(Boolean);
+  const removedNodes = isMatched ? [] : before.map((block, at) => removed.has(at) && nodeId(block));
+  const nodes = queues(removedNodes);
   const [firstOfKey, firstOfNode] = [new Map(), new Map()];
   keys.forEach((key, at) => {
-    const node = isAllThere ? undefined : shownNode(after[at]);
-    const [same, other] = [firstOfKey.get(key), node && firstOfNode.get(node)];
+    const node = isMatched ? undefined : nodeId(after[at]);
+    const [same, sameNode] = [firstOfKey.get(key), node && firstOfNode.get(node)];
     if (same === undefined) firstOfKey.set(key, at);
-    if (node && other === undefined) firstOfNode.set(node, at);
-    if (fates[at]) return;
+    if (node && sameNode === undefined) firstOfNode.set(node, at);
+    if (changes[at]) return;
     if (same !== undefined) {
-      fates[at] = { kind: 'again', block: same + 1 };
+      changes[at] = { kind: 'repeated', block: same + 1 };
       return;
     }
     const was = node && nodes.get(node)?.next().value;
     if (was !== undefined) {
-      fates[at] = { kind: 'changed', from: was };
-      left.delete(was);
-    } else if (other !== undefined) fates[at] = { kind: 'other', block: other + 1 };
-    else fates[at] = { kind: 'new' };
+      changes[at] = { kind: 'changed', from: was };
+      removed.delete(was);
+    } else if (sameNode !== undefined) changes[at] = { kind: 'repeated-node', block: sameNode + 1 };
+    else changes[at] = { kind: 'new' };
   });
   return {
-    after: fates.map((fate) =>
-      fate.from === undefined ? fate : { kind: fate.kind, block: fate.from + 1 },
+    after: changes.map((change) =>
+      change.from === undefined ? change : { kind: change.kind, block: change.from + 1 },
     ),
-    gone: [...left].filter((at) => !divider || keysFound[at] !== divider),
+    removed: [...removed].filter((at) => !divider || keysBefore[at] !== divider),
   };
 }
 
-/** The places of each that are equal, to be taken one after the other. */
+/** The places of each key, as iterators. */
 function queues(keys) {
   const places = new Map();
   keys.forEach((key, at) => {
@@ -72,9 +71,9 @@ function queues(keys) {
   return new Map([...places].map(([key, all]) => [key, all.values()]));
 }
 
-/** The longest run of places that are still in their order. */
+/** The longest increasing subsequence of places, as a set. */
 function inOrder(places) {
-  // In each pile the last places of runs of one length, of which every later one is smaller.
+  // Each pile holds the last places of subsequences of one length, in decreasing order.
   const piles = [];
   const before = new Map();
   for (const place of places) {
@@ -84,13 +83,13 @@ function inOrder(places) {
     if (length === piles.length) piles.push([place]);
     else piles[length].push(place);
   }
-  const stay = new Set();
+  const ordered = new Set();
   for (let place = piles.at(-1)?.[0]; place !== undefined; place = before.get(place))
-    stay.add(place);
-  return stay;
+    ordered.add(place);
+  return ordered;
 }
 
-/** The first number below a limit from which on something holds, or the limit. */
+/** Binary search: the first number below a limit for which `holds` is true, or the limit. */
 function firstWhere(limit, holds) {
   let [low, high] = [0, limit];
   while (low < high) {
@@ -102,35 +101,34 @@ function firstWhere(limit, holds) {
 }
 
 const KINDS = [
-  ['stayed', 'stayed'],
+  ['kept', 'kept'],
   ['moved', 'moved'],
-  ['changed', 'in another form'],
+  ['changed', 'changed'],
   ['new', 'new'],
-  ['again', 'the same as another'],
-  ['other', 'another in other form'],
+  ['repeated', 'repeated'],
+  ['repeated-node', 'repeated in another form'],
 ];
 
-/** How the blocks before and after compare, in a line. */
-export function comparison(fates) {
-  const count = (kind) => fates.after.filter((fate) => fate.kind === kind).length;
+/** The comparison in one line. */
+export function comparison(changes) {
+  const count = (kind) => changes.after.filter((change) => change.kind === kind).length;
   const dividers = count('divider');
   const parts = KINDS.filter(([kind]) => count(kind) > 0).map(
     ([kind, word]) => `${number(count(kind))} ${word}`,
   );
-  if (fates.gone.length > 0) parts.push(`${number(fates.gone.length)} left out`);
-  const kept = ['stayed', 'moved', 'changed'].reduce((sum, kind) => sum + count(kind), 0);
-  const before = kept + fates.gone.length;
+  if (changes.removed.length > 0) parts.push(`${number(changes.removed.length)} removed`);
+  const matched = ['kept', 'moved', 'changed'].reduce((sum, kind) => sum + count(kind), 0);
+  const before = matched + changes.removed.length;
   const rest = dividers > 0 ? `, and ${counted(dividers, 'divider')}` : '';
-  return `Context blocks: ${number(before)} before, ${number(fates.after.length - dividers)} after${parts.length > 0 ? ` (${parts.join(', ')})` : ''}${rest}`;
+  return `Context blocks: ${number(before)} before, ${number(changes.after.length - dividers)} after${parts.length > 0 ? ` (${parts.join(', ')})` : ''}${rest}`;
 }
 
-/** What became of a block. */
-export function told({ kind, block }) {
-  if (kind === 'stayed') return 'was there';
-  if (kind === 'moved') return `was there, and moved from place ${number(block)}`;
-  if (kind === 'changed') return `in another form than block ${number(block)} before`;
-  if (kind === 'again') return `again: the same as block ${number(block)}`;
-  if (kind === 'other') return `again: block ${number(block)} shows it in another form`;
-  if (kind === 'divider') return 'the divider before what is new';
-  return 'new';
+/** What happened to a block. */
+export function changeText({ kind, block }) {
+  if (kind === 'moved') return `moved, was block ${number(block)}`;
+  if (kind === 'changed') return `another form of the former block ${number(block)}`;
+  if (kind === 'repeated') return `repeats block ${number(block)}`;
+  if (kind === 'repeated-node') return `repeats block ${number(block)} in another form`;
+  if (kind === 'divider') return 'the divider before new blocks';
+  return kind;
 }

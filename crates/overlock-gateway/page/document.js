@@ -1,14 +1,13 @@
-// A document that several attempts wrote: put together from its steps, and shown as a tree or as
-// text, with who wrote what. A document may be cut, and may have megabytes: nothing is parsed or
-// drawn before it is looked at.
+// A document that several attempts wrote, shown as a tree or as text, with the attempt that wrote
+// each part. A document may be cut and may have megabytes, so only what is visible is parsed and
+// drawn.
 
 import { fill, h } from './dom.js';
 import { beginning, isHalved, isHidden } from './text.js';
 import { counted, number } from './words.js';
 
 /**
- * Puts the document of a run together. `pieces` say where the text of each attempt begins, and
- * `end` where the text ends; places are characters of `text`.
+ * Assembles the document of a run. `pieces` has the place in `text` where each attempt begins.
  */
 export function assembled(steps, first = steps[0]) {
   const encoder = new TextEncoder();
@@ -18,13 +17,13 @@ export function assembled(steps, first = steps[0]) {
   for (const [place, step] of steps.entries()) {
     const { result } = step;
     if (result.result !== 'grown' || !isSamePart(steps, step, first)) continue;
-    // The end of what was there may have been taken back.
+    // An attempt may replace the end of the document.
     while (pieces.length > 0 && bytes > result.offset) {
       const last = pieces.pop();
       bytes -= last.bytes;
       if (bytes < result.offset) {
-        const kept = decoder.decode(encoder.encode(last.text).subarray(0, result.offset - bytes));
-        pieces.push({ ...last, text: kept, bytes: result.offset - bytes });
+        const text = decoder.decode(encoder.encode(last.text).subarray(0, result.offset - bytes));
+        pieces.push({ ...last, text, bytes: result.offset - bytes });
         bytes = result.offset;
       }
     }
@@ -44,14 +43,14 @@ export function assembled(steps, first = steps[0]) {
   return { text, pieces, bytes };
 }
 
-/** Whether two steps are of the same document: an answer may have several, such as tool calls. */
+/** Whether two steps belong to the same document: an answer may have several, such as tool calls. */
 export function isSamePart(steps, one, other) {
-  // Who goes on with one document says of no step which it is of.
+  // A run that continues one document records no parts.
   const [first, second] = [one, other].map(({ part }) => part ?? steps[0].part ?? { choice: 0 });
   return first.choice === second.choice && first.tool_call === second.tool_call;
 }
 
-/** The attempts that wrote a stretch of the text. */
+/** The attempts that wrote a range of the text. */
 function writers(pieces, start, end) {
   const first = pieceAt(pieces, start);
   const last = pieceAt(pieces, Math.max(start, end - 1));
@@ -69,19 +68,19 @@ function pieceAt(pieces, at) {
   return low;
 }
 
-/** The numbers of more stretches of attempts would take more room than what they wrote. */
-const MOST_STRETCHES = 3;
+/** The most ranges of attempts that are listed in full. */
+const MOST_RANGES = 3;
 
-/** The numbers of attempts, in a colour that comes again and figures that do not. */
+/** The numbers of attempts, in the colour of the first. */
 export function mark(...attempts) {
-  const stretches = [];
+  const ranges = [];
   for (const attempt of attempts) {
-    if (stretches.at(-1)?.[1] === attempt - 1) stretches.at(-1)[1] = attempt;
-    else stretches.push([attempt, attempt]);
+    if (ranges.at(-1)?.[1] === attempt - 1) ranges.at(-1)[1] = attempt;
+    else ranges.push([attempt, attempt]);
   }
-  const told = (between) =>
-    stretches.map(([from, to]) => (from === to ? `${from}` : `${from}${between}${to}`));
-  const words = told(' to ');
+  const texts = (between) =>
+    ranges.map(([from, to]) => (from === to ? `${from}` : `${from}${between}${to}`));
+  const words = texts(' to ');
   const last = words.pop();
   return h(
     'span',
@@ -90,14 +89,14 @@ export function mark(...attempts) {
       title: `written by attempt${attempts.length > 1 ? 's' : ''} ${words.length > 0 ? `${words.join(', ')} and ` : ''}${last}`,
     },
     h('span', { class: 'unseen' }, 'attempt '),
-    stretches.length > MOST_STRETCHES ? `${attempts[0]} … ${attempts.at(-1)}` : told('–').join(', '),
+    ranges.length > MOST_RANGES ? `${attempts[0]} … ${attempts.at(-1)}` : texts('–').join(', '),
   );
 }
 
-/** More pieces have no number, and are no stops of the keyboard: the list of attempts has them too. */
+/** More pieces have no number and no tab stop: the list of attempts has both. */
 const NUMBERED_PIECES = 40;
 
-/** The whole document as one bar: how much each attempt brought. */
+/** The document as a bar: how much each attempt wrote. */
 export function growth(whole, choose) {
   const areFew = whole.pieces.length <= NUMBERED_PIECES;
   return h(
@@ -132,20 +131,20 @@ export function growth(whole, choose) {
 
 const CHILDREN_AT_ONCE = 100;
 
-/** The end of a long list is shown with its beginning: there a document is cut. */
+/** The end of a long list is always shown, since that is where a document is cut. */
 const LAST_CHILDREN = 3;
 
-/** Branches with so few children are open from the start, as far down as this. */
+/** Branches with few children are open at first, down to this depth. */
 const FEW_CHILDREN = 40;
 const OPEN_DEPTH = 2;
 const LONGEST_VALUE = 2000;
 
-/** Branches that are shorter are told in one line. */
+/** Shorter branches are shown in one line. */
 const SHORT_BRANCH = 90;
 
 /**
- * The document as a tree whose branches are read when they are opened. Its `renew` draws what the
- * document has become; what somebody opened stays open, and whoever is somewhere in it stays there.
+ * The document as a tree whose branches are parsed when they are opened. Its `renew` draws a changed
+ * document; open branches, focus and scroll position stay.
  */
 export function tree(whole) {
   const box = h('div', {
@@ -154,12 +153,12 @@ export function tree(whole) {
     role: 'group',
     'aria-label': 'Document as a tree',
   });
-  // Of each branch, by its place, whether it is open and how much of it is drawn.
+  // By the place of each branch: whether it is open and how many of its children are drawn.
   const opened = new Map();
   box.renew = ({ text, pieces }) => {
-    const [held, { scrollTop }] = [document.activeElement, box];
-    const isHeld = box.contains(held) && box !== held;
-    for (let around = isHeld && held.closest('details'); around; ) {
+    const [focused, { scrollTop }] = [document.activeElement, box];
+    const hasFocus = box.contains(focused) && box !== focused;
+    for (let around = hasFocus && focused.closest('details'); around; ) {
       const { at } = around.firstChild.dataset;
       opened.set(at, { ...opened.get(at), isOpen: around.open });
       around = around.parentElement.closest('details');
@@ -172,8 +171,8 @@ export function tree(whole) {
         : h('p', { class: 'muted' }, 'There is no document.'),
     );
     box.scrollTop = scrollTop;
-    if (isHeld)
-      (box.querySelector(`[data-at="${held.dataset.at}"]`) ?? box).focus({ preventScroll: true });
+    if (hasFocus)
+      (box.querySelector(`[data-at="${focused.dataset.at}"]`) ?? box).focus({ preventScroll: true });
   };
   box.renew(whole);
   return box;
@@ -181,7 +180,7 @@ export function tree(whole) {
 
 function branch(drawing, node, name, depth, place) {
   const { text, pieces, opened } = drawing;
-  const keep = (what) => opened.set(place, { ...opened.get(place), ...what });
+  const remember = (state) => opened.set(place, { ...opened.get(place), ...state });
   const label = name !== null && [
     h(
       'span',
@@ -220,29 +219,29 @@ function branch(drawing, node, name, depth, place) {
     let next = Math.min(opened.get(place)?.drawn ?? CHILDREN_AT_ONCE, all.length);
     list.append(...drawn(0, next));
     if (next < last) {
-      const said = h('button', {
+      const button = h('button', {
         type: 'button',
         class: 'quiet',
         'data-at': `${place}-more`,
         onclick: () => {
           const some = drawn(next, Math.min(next + CHILDREN_AT_ONCE, last));
           next += some.length;
-          keep({ drawn: next });
+          remember({ drawn: next });
           item.before(...some);
           some[0].querySelector('summary')?.focus();
-          tell();
+          label();
         },
       });
-      const item = h('li', { class: 'leaf' }, said);
-      const tell = () => {
-        said.textContent = `${number(last - next)} more: show ${number(Math.min(CHILDREN_AT_ONCE, last - next))}`;
+      const item = h('li', { class: 'leaf' }, button);
+      const label = () => {
+        button.textContent = `${number(last - next)} more: show ${number(Math.min(CHILDREN_AT_ONCE, last - next))}`;
         if (next >= last) item.remove();
       };
-      tell();
+      label();
       list.append(item, ...drawn(last, all.length));
     } else list.append(...drawn(next, all.length));
     const lastChild = all.at(-1)?.node;
-    // What is cut inside shows it there.
+    // A child that is cut shows the cut itself.
     if (!node.isClosed && (!lastChild || lastChild.isClosed))
       list.append(
         h(
@@ -264,7 +263,7 @@ function branch(drawing, node, name, depth, place) {
     : [isList ? '[…] ' : '{…} ', size];
   const summary = h(
     'summary',
-    { 'data-at': place, onclick: () => keep({ isOpen: !element.open }) },
+    { 'data-at': place, onclick: () => remember({ isOpen: !element.open }) },
     written,
     h(
       'span',
@@ -284,14 +283,14 @@ function branch(drawing, node, name, depth, place) {
     summary,
     list,
   );
-  // Only small ones are counted without being asked: a long one costs a look at all of it.
+  // Counting the children of a long branch would parse all of it.
   if (node.end - node.start < 200_000 || depth < OPEN_DEPTH) {
     all = children();
     size.textContent = counted(all.length, isList ? 'item' : 'member');
   }
-  // What is small enough to be open from the start stays so when it grows.
+  // A branch that is open at first stays open when it grows.
   if (depth < OPEN_DEPTH && all?.length <= FEW_CHILDREN && !opened.has(place))
-    keep({ isOpen: true });
+    remember({ isOpen: true });
   if (opened.get(place)?.isOpen ?? (!node.isClosed || depth === 0)) {
     show();
     element.open = true;
@@ -312,8 +311,8 @@ function leaf(text, pieces, node) {
   );
 }
 
-/** A stretch of the text in which every seam is marked. */
-function withSeams(text, pieces, start, end, told = (part) => part) {
+/** A range of the text in which every seam is marked. */
+function withSeams(text, pieces, start, end, format = (part) => part) {
   const parts = [];
   let at = start;
   for (
@@ -322,12 +321,12 @@ function withSeams(text, pieces, start, end, told = (part) => part) {
     piece += 1
   ) {
     parts.push(
-      told(text.slice(at, pieces[piece].start)),
+      format(text.slice(at, pieces[piece].start)),
       h('span', { class: 'seam-mark', title: `attempt ${pieces[piece].attempt} begins here` }, '┆'),
     );
     at = pieces[piece].start;
   }
-  parts.push(told(text.slice(at, end)));
+  parts.push(format(text.slice(at, end)));
   return parts;
 }
 
@@ -338,7 +337,7 @@ function spaceEnd(text, at) {
   return at;
 }
 
-/** The value that begins at a place: where it ends, and whether it does. */
+/** The value that begins at a place: where it ends, and whether it is closed. */
 function nodeAt(text, start) {
   if (start >= text.length) return null;
   const first = text[start];
@@ -349,7 +348,7 @@ function nodeAt(text, start) {
   if (first !== '{' && first !== '[') {
     let end = start;
     while (end < text.length && !',]} \n\r\t'.includes(text[end])) end += 1;
-    // A literal alone is whole; where it stands in something it may have been cut.
+    // A literal at the end of the text is complete at the root, and may be cut anywhere else.
     return {
       kind: 'leaf',
       start,
@@ -380,7 +379,7 @@ function stringEnd(text, start) {
   return text.length + 1;
 }
 
-/** What a branch holds, without a look into it. */
+/** The children of a branch, without their children. */
 function childrenOf(text, node) {
   const isList = text[node.start] === '[';
   const end = node.isClosed ? node.end - 1 : node.end;
@@ -416,14 +415,14 @@ function unescaped(string) {
 
 // --- As text ---
 
-/** The height of a row and the width of a character, as the style has them. */
+/** The height of a row and the width of a character in the style sheet. */
 const ROW = 20;
 const CHARACTER = 7.85;
 const FEWEST_COLUMNS = 36;
 
 /**
- * A text of any length, of which only the rows that are seen are drawn. Its `renew` draws what the
- * text has become, and nobody who reads in it is moved.
+ * A text of any length, of which only the visible rows are drawn. Its `renew` draws a changed text
+ * and keeps the scroll position.
  */
 export function textView(whole, { label }) {
   let { text, pieces = [] } = whole;
@@ -509,7 +508,7 @@ function coloured(text, pieces, start, end) {
 const WIDE =
   /[\u1100-\u115e\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\p{Emoji_Presentation}\u{20000}-\u{3fffd}]/u;
 
-/** What continues the character before it; several may be one picture. */
+/** Characters that join with the one before them, as in emoji. */
 const JOINS = /[\u200c\u200d\ufe0e\ufe0f]/;
 const LONGEST_CHARACTER = 16;
 
@@ -518,8 +517,8 @@ function rowsOf(text, columns) {
   const starts = [0];
   let lineStart = 0;
   while (lineStart < text.length) {
-    const found = text.indexOf('\n', lineStart);
-    const lineEnd = found < 0 ? text.length : found + 1;
+    const newline = text.indexOf('\n', lineStart);
+    const lineEnd = newline < 0 ? text.length : newline + 1;
     let at = rowEnd(text, lineStart, lineEnd, columns);
     while (at < lineEnd - 1) {
       starts.push(at);
@@ -531,14 +530,14 @@ function rowsOf(text, columns) {
   return starts;
 }
 
-/** How many columns a character takes, at least about. */
+/** About how many columns a character takes. */
 function columnsOf(character) {
   if (JOINS.test(character)) return 0;
   if (isHidden(character)) return 8;
   return WIDE.test(character) ? 2 : 1;
 }
 
-/** The place after as much of a line as there is room for. */
+/** The end of a row that begins at a place in a line. */
 function rowEnd(text, start, lineEnd, columns) {
   let end = Math.min(start + columns, lineEnd);
   const row = text.slice(start, end);
@@ -551,7 +550,7 @@ function rowEnd(text, start, lineEnd, columns) {
       end += character.length;
     }
   }
-  // What makes one character stays together, as long as it is one that somebody would write.
+  // Characters that are joined stay in one row, up to a limit.
   for (let at = end; at < lineEnd && at > Math.max(start, end - LONGEST_CHARACTER); at -= 1) {
     const isInside = isHalved(text, at) || JOINS.test(text[at]) || text[at - 1] === '\u200d';
     if (!isInside) return at;

@@ -1,14 +1,14 @@
-// Builds elements. Text is only ever text: nothing here reads HTML, so that nothing a model wrote
-// can become any, and what it wrote is shown so that it hides nothing (`text.js`).
+// Builds elements. Nothing here parses HTML, so text from a model never becomes markup. All text is
+// shown through `text.js`, which makes hidden characters visible.
 
 import { plain, shown } from './text.js';
 
-/** An element with properties, listeners (`onclick`) and children: nodes, texts, or nothing. */
+/** An element with attributes, listeners (`onclick`) and children: nodes, text, or empty values. */
 export function h(tag, properties, ...children) {
   return filled(document.createElement(tag), properties, children);
 }
 
-/** The same for a drawing. */
+/** The same for SVG. */
 export function svg(tag, properties, ...children) {
   return filled(document.createElementNS('http://www.w3.org/2000/svg', tag), properties, children);
 }
@@ -18,52 +18,52 @@ function filled(element, properties, children) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else if (name === 'style') {
-      // One by one: the policy of the page forbids the attribute.
+      // The content security policy forbids the `style` attribute.
       for (const [property, setting] of Object.entries(value))
         element.style.setProperty(property, setting);
     } else if (name === 'value' || name === 'checked' || name === 'open') element[name] = value;
-    else if (TOLD.has(name)) element.setAttribute(name, plain(`${value}`));
+    else if (TEXT_ATTRIBUTES.has(name)) element.setAttribute(name, plain(`${value}`));
     else element.setAttribute(name, value === true ? '' : value);
   }
-  // In a drawing there is no place for elements among the letters.
+  // SVG text cannot hold HTML elements.
   const isDrawing = !(element instanceof HTMLElement);
   element.append(...nodes(children, isDrawing ? (text) => [plain(text)] : shown));
   return element;
 }
 
-/** Attributes that are text. */
-const TOLD = new Set(['title', 'aria-label', 'aria-valuetext', 'placeholder']);
+/** Attributes whose value is text. */
+const TEXT_ATTRIBUTES = new Set(['title', 'aria-label', 'aria-valuetext', 'placeholder']);
 
-/** What children become nodes: all that is there, and text as it may be shown. */
-const nodes = (children, told) =>
+/** Children as nodes, without the empty ones; `textNodes` turns text into nodes. */
+const nodes = (children, textNodes) =>
   children
     .flat(Infinity)
     .filter((child) => child !== undefined && child !== null && child !== false && child !== '')
-    .flatMap((child) => (child instanceof Node ? child : told(`${child}`)));
+    .flatMap((child) => (child instanceof Node ? child : textNodes(`${child}`)));
 
-/** Puts these in the place of all that an element holds. */
+/** Replaces the children of an element. */
 export function fill(element, ...children) {
   element.replaceChildren(...nodes(children, shown));
   return element;
 }
 
-/** A name that is broken, where it must be, at the end of one of its words. */
+/** A name that wraps only between its words. */
 export const name = (text) =>
   text.split(/(?<=[-_/.:·@])/).flatMap((word, at) => (at > 0 ? [h('wbr'), word] : [word]));
 
-/** A message in which values stand in backticks. */
+/** A message with its values, which are in backticks, as code. */
 export const message = (text) =>
   text.split('`').map((part, at) => (at % 2 === 1 ? h('code', {}, part) : part));
 
 /**
- * Puts what is new in the place of what was there, child by child: what has not changed stays, with
- * whatever somebody is doing there and has opened there.
+ * Replaces the children whose text has changed. Unchanged children stay, and so do their focus and
+ * what is opened in them.
  */
 export function renew(before, next) {
-  // What is folded is known by its summary, open or not.
-  const told = (child) => (child.querySelector(':scope > summary') ?? child).textContent;
+  // A `details` element is compared by its summary, since its content may not be loaded.
+  const textOf = (child) => (child.querySelector(':scope > summary') ?? child).textContent;
   let at = before.firstElementChild;
-  const leave = (until) => {
+  const removeUntil = (until) => {
     while (at !== until) {
       const gone = at;
       at = at.nextElementSibling;
@@ -72,23 +72,22 @@ export function renew(before, next) {
   };
   for (const child of [...next.children]) {
     let same = at;
-    while (same && told(same) !== told(child)) same = same.nextElementSibling;
+    while (same && textOf(same) !== textOf(child)) same = same.nextElementSibling;
     if (same) {
-      leave(same);
+      removeUntil(same);
       at = same.nextElementSibling;
     } else before.insertBefore(child, at);
   }
-  leave(null);
+  removeUntil(null);
 }
 
-/** Says something to those who cannot see that it changed. */
+/** Announces a change to screen readers. */
 export function say(text) {
-  fill(document.getElementById('said'), text);
+  fill(document.getElementById('announcement'), text);
 }
 
 /**
- * A button that copies a text, which is only made when it is wanted. `what` is for those who do not
- * see where the button stands.
+ * A button that copies the text that `text` returns. `what` names the text for screen readers.
  */
 export function copyButton(label, text, what = '') {
   const named = (word) => [word, what && h('span', { class: 'unseen' }, ` ${what}`)];
@@ -100,7 +99,7 @@ export function copyButton(label, text, what = '') {
       onclick: async () => {
         const copied = await copy(text());
         fill(button, named(copied ? 'Copied' : 'Not copied'));
-        say(copied ? `${label} ${what}: done` : 'The browser did not allow copying');
+        say(copied ? `${label} ${what}: done` : 'The browser blocked copying');
         setTimeout(() => fill(button, named(label)), 1500);
       },
     },
@@ -111,18 +110,18 @@ export function copyButton(label, text, what = '') {
 
 async function copy(text) {
   try {
-    // While a text is fetched some browsers forget that somebody asked, unless they wait themselves.
+    // Some browsers block copying once the click is over, so they get the promise of the text.
     const type = 'text/plain';
     const waiting = text.then((text) => new Blob([text], { type }));
     await navigator.clipboard.write([new ClipboardItem({ [type]: waiting })]);
     return true;
   } catch {
-    const found = await text.catch(() => null);
-    return found !== null && copySelected(found);
+    const loaded = await text.catch(() => null);
+    return loaded !== null && copySelected(loaded);
   }
 }
 
-/** Browsers keep the clipboard from pages that came over plain HTTP. */
+/** Copies without the clipboard API, which browsers block on plain HTTP. */
 function copySelected(text) {
   const area = h('textarea', { class: 'unseen', 'aria-hidden': 'true', value: text });
   document.body.append(area);
@@ -149,7 +148,7 @@ export function saveButton(label, file, text, kind = 'application/json') {
   );
 }
 
-/** Calls once there was silence for a while. */
+/** Debounces a function: calls it once there were no further calls for `wait` milliseconds. */
 export function settled(wait, work) {
   let timer;
   return (...given) => {

@@ -1,15 +1,15 @@
-// JSON as text: laid out and taken apart without being read, since a number that is read may come
-// out as another one (`12345678901234567890`, `1.0`).
+// Formats JSON text without parsing it, since parsing changes numbers such as
+// `12345678901234567890` and `1.0`.
 
-/** Deeper than this nobody sees how deep a line is. */
-const MOST_INDENTED = 60;
+/** Deeper lines are indented no further. */
+const MAX_INDENT = 60;
 
-/** A text of JSON on many lines, with every value as it was written. It may stop anywhere. */
-export function laidOut(text) {
+/** Indented JSON with unchanged values. The text may be cut anywhere. */
+export function formatted(text) {
   const pieces = [];
   let depth = 0;
   let before = '';
-  const line = () => pieces.push('\n', '  '.repeat(Math.min(depth, MOST_INDENTED)));
+  const line = () => pieces.push('\n', '  '.repeat(Math.min(depth, MAX_INDENT)));
   for (const { token } of tokens(text)) {
     const isEnd = token === '}' || token === ']';
     if (isEnd) depth = Math.max(0, depth - 1);
@@ -22,7 +22,7 @@ export function laidOut(text) {
   return pieces.join('');
 }
 
-/** The text of a member of an object, if it is there. */
+/** The text of a member of an object, if it has one of that name. */
 export function member(text, name) {
   let depth = 0;
   let from = -1;
@@ -45,9 +45,9 @@ export function member(text, name) {
 
 function* tokens(text) {
   const next = /[{}[\],:"]|[^\s{}[\],:"]+/g;
-  for (let found = next.exec(text); found; found = next.exec(text)) {
-    const at = found.index;
-    if (found[0] === '"') next.lastIndex = stringEnd(text, at);
+  for (let match = next.exec(text); match; match = next.exec(text)) {
+    const at = match.index;
+    if (match[0] === '"') next.lastIndex = stringEnd(text, at);
     yield { token: text.slice(at, next.lastIndex), at };
   }
 }

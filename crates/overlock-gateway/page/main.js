@@ -1,24 +1,24 @@
-// Which view is shown, and how light it is.
+// Routes hash addresses to views, and switches the theme.
 //
-// A view is a function that gets an element to fill, the rest of its address, and a signal that
-// says when it is left. Addresses are hashes, so that each of them can be shared.
+// A view is a function that gets an element to fill, the rest of its address, and a signal that is
+// aborted when the user leaves the view.
 
 import { forget } from './api.js';
 import { fill, h } from './dom.js';
-import { showBench } from './bench.js';
+import { showPlayground } from './playground.js';
 import { showRun } from './run.js';
 import { showRuns } from './runs.js';
 
 const main = document.getElementById('main');
-let left = new AbortController();
+let leaving = new AbortController();
 
 function route() {
-  const [place, query = ''] = location.hash.replace(/^#\/?/, '').split('?');
-  const [view, ...rest] = place.split('/').map(decoded);
+  const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?');
+  const [view, ...rest] = path.split('/').map(decoded);
   const parameters = new URLSearchParams(query);
   if (view === 'runs' && rest[0])
     return { view: 'runs', show: showRun, key: `run ${rest[0]}`, rest, parameters };
-  if (view === 'bench') return { view, show: showBench, key: view, rest, parameters };
+  if (view === 'playground') return { view, show: showPlayground, key: view, rest, parameters };
   return { view: 'runs', show: showRuns, key: 'runs', rest, parameters };
 }
 
@@ -33,7 +33,7 @@ function decoded(part) {
 let shown = '';
 
 function show() {
-  // The link to the content is no place of its own.
+  // The skip link is not a view.
   if (location.hash === '#main') return;
   const { view, show, key, rest, parameters } = route();
   for (const link of document.querySelectorAll('nav a[data-view]')) {
@@ -41,7 +41,7 @@ function show() {
     else link.removeAttribute('aria-current');
   }
   const isFirst = shown === '';
-  // A place within a view is for the view to find.
+  // The open view handles a move within itself.
   if (
     key === shown &&
     main.dispatchEvent(
@@ -50,23 +50,23 @@ function show() {
   )
     return;
   shown = key;
-  left.abort();
-  left = new AbortController();
+  leaving.abort();
+  leaving = new AbortController();
   const frame = h('div', { class: `view ${key.split(' ')[0]}` });
   fill(main, frame);
   window.scrollTo(0, 0);
   if (!isFirst) main.focus({ preventScroll: true });
-  show_in(frame, show, rest, parameters, left.signal);
+  showIn(frame, show, rest, parameters, leaving.signal);
 }
 
-async function show_in(frame, show, rest, parameters, signal) {
+async function showIn(frame, show, rest, parameters, signal) {
   try {
     await show(frame, { rest, parameters, signal });
   } catch (error) {
     if (signal.aborted) return;
     fill(
       frame,
-      h('h1', {}, 'That did not work'),
+      h('h1', {}, error.status === 404 ? 'Run not found' : 'Something went wrong'),
       h('p', { class: 'notice wrong', role: 'alert' }, error.message),
       h('p', {}, h('a', { href: '#/runs' }, 'All runs')),
     );
@@ -82,7 +82,7 @@ function theme(name) {
   fill(document.getElementById('theme'), h('span', { class: 'word' }, 'Theme: '), THEMES[name]);
 }
 
-function kept() {
+function storedTheme() {
   try {
     const name = localStorage.getItem('theme');
     return name in THEMES ? name : 'auto';
@@ -91,7 +91,7 @@ function kept() {
   }
 }
 
-let chosen = kept();
+let chosen = storedTheme();
 theme(chosen);
 document.getElementById('theme').addEventListener('click', () => {
   const names = Object.keys(THEMES);
@@ -100,7 +100,7 @@ document.getElementById('theme').addEventListener('click', () => {
   try {
     localStorage.setItem('theme', chosen);
   } catch {
-    // It lasts as long as the tab then.
+    // Without storage the choice lasts as long as the tab.
   }
 });
 document.getElementById('forget').addEventListener('click', () => {

@@ -1,42 +1,42 @@
-// A run of a pipeline: its graph with the path taken, and what each step did.
+// A pipeline run: its graph with the path taken, and what each step did.
 //
-// Expects of the run: `pipeline` (its name), `question`, `request` (what it was begun with),
-// `definition` (its file), `graph` as `{entry, steps: [{id, action, targets: [{name, step}]}]}`, and
-// `trace`, the events of its steps in order, each with `changed`, the fields of the state that the
-// step wrote, where text is shown, and `unfinished`, what was answered in a step that is not done.
-// What a model was asked and answered in one that is done is read when it is wanted.
+// The run has `pipeline` (its name), `question`, `request` (its input), `definition` (its file),
+// `graph` as `{entry, steps: [{id, action, targets: [{name, step}]}]}`, `trace` (the events of its
+// steps in order, each with `changed`, the fields of the state that the step wrote, if text is
+// shown) and `unfinished` (the answers in an unfinished step). The prompt and answer of a finished
+// step are loaded on request.
 
 import { ask } from './api.js';
 import { attemptList } from './attempts.js';
-import { compared, comparison, told } from './blocks.js';
+import { changeText, compared, comparison } from './blocks.js';
 import { copyButton, fill, h, saveButton, svg } from './dom.js';
 import { textView } from './document.js';
 import { beginning, direction } from './text.js';
 import { upTo, windowBar, windowView } from './window.js';
 import { counted, duration, money, number, outcome, part as partName } from './words.js';
 
-/** What is shorter goes by between two steps, too. */
+/** Shorter gaps between two steps are not pauses. */
 const SHORTEST_PAUSE = 1000;
 
-/** So many steps are seen at once. */
+/** The number of steps that fit on a screen. */
 const FEW = 5;
 
-/** Of a longer text so many characters and lines are shown at first: it stands above the graph. */
+/** The characters and lines of a long text that are shown at first, so that the graph stays visible. */
 const [SHOWN_CHARACTERS, SHOWN_LINES] = [900, 12];
 
-/** Draws a run of a pipeline, again and again while it goes on. Steps that are drawn stay. */
+/** Draws a pipeline run and redraws it as it changes. Steps that are drawn stay. */
 export function pipelineView() {
-  const asked = h('div');
+  const questionBox = h('div');
   const drawing = h('div', { class: 'graph-frame' });
   const list = h('ol', { class: 'attempts' });
   const now = h('p', { class: 'waiting' });
-  const kept = h('div');
+  const unfinishedBox = h('div');
   const answer = h('div');
-  const begun = h('div');
+  const input = h('div');
   const view = h(
     'div',
     { class: 'pipeline' },
-    asked,
+    questionBox,
     answer,
     h(
       'div',
@@ -44,7 +44,7 @@ export function pipelineView() {
       h(
         'section',
         { 'aria-labelledby': 'graph-title' },
-        h('h2', { id: 'graph-title' }, 'The path taken'),
+        h('h2', { id: 'graph-title' }, 'Path taken'),
         drawing,
       ),
       h(
@@ -53,85 +53,85 @@ export function pipelineView() {
         h('h2', { id: 'trace-title' }, 'Steps'),
         list,
         now,
-        kept,
+        unfinishedBox,
       ),
     ),
-    begun,
+    input,
   );
   let drawn = '';
-  let told = null;
+  let shownUnfinished = null;
   return (run) => {
     const trace = run.trace ?? [];
-    if (!asked.firstChild && run.question) fill(asked, question(run));
-    asked.hidden = !run.question;
-    const current = going(run);
+    if (!questionBox.firstChild && run.question) fill(questionBox, question(run));
+    questionBox.hidden = !run.question;
+    const current = currentStep(run);
     const mark = markOf(run, current);
-    // Each change of the drawing would be told again to those who cannot see it.
-    const picture = JSON.stringify([trace.length, mark]);
-    if (picture !== drawn) {
-      const known = run.graph ?? drawnFrom(trace);
+    // The graph is only redrawn if it changes, since screen readers announce each redraw.
+    const state = JSON.stringify([trace.length, mark]);
+    if (state !== drawn) {
+      const known = run.graph ?? graphOf(trace);
       const focused = drawing.contains(document.activeElement) && document.activeElement.dataset.step;
       fill(drawing, graph(known, trace, mark, run.id));
       if (focused) drawing.querySelector(`[data-step="${CSS.escape(focused)}"]`)?.focus();
-      // What is higher than a screen has to be reached by the keyboard, too.
+      // A graph that needs scrolling must be reachable by keyboard.
       if (known.steps.length > FEW) {
         drawing.setAttribute('tabindex', 0);
         drawing.setAttribute('role', 'group');
-        drawing.setAttribute('aria-label', 'The graph, which can be scrolled');
+        drawing.setAttribute('aria-label', 'Graph, scrollable');
       }
     }
-    drawn = picture;
+    drawn = state;
     for (let at = list.children.length; at < trace.length; at += 1)
       list.append(step(run, trace[at], contextBefore(run, at)));
     now.hidden = !current;
     fill(
       now,
       current &&
-        `${current} is being done${answers(run) > 0 ? `: ${counted(answers(run), 'answer')} so far` : ''}…`,
+        `${current} is running${answerCount(run) > 0 ? `: ${counted(answerCount(run), 'answer')} so far` : ''}…`,
     );
-    // What was opened stays open.
-    const left = current || isTold(run) ? undefined : run.unfinished;
-    if (left !== told) fill(kept, left && unfinished(left));
-    told = left;
-    if (answer.children.length === 0 && run.state?.answer) answer.append(answered(run));
+    // The same notice is not redrawn, so that it stays open.
+    const unfinished = current || isInTrace(run) ? undefined : run.unfinished;
+    if (unfinished !== shownUnfinished) fill(unfinishedBox, unfinished && unfinishedNotice(unfinished));
+    shownUnfinished = unfinished;
+    if (answer.children.length === 0 && run.state?.answer) answer.append(answerSection(run));
     answer.hidden = answer.children.length === 0;
-    if (begun.children.length === 0 && run.definition) begun.append(begunWith(run));
+    if (input.children.length === 0 && run.definition) input.append(inputSection(run));
     return view;
   };
 }
 
-/** How many answers there are in the step that is not done. */
-const answers = (run) => run.answers ?? run.unfinished?.usage.length ?? 0;
+/** The number of answers in the unfinished step. */
+const answerCount = (run) => run.answers ?? run.unfinished?.usage.length ?? 0;
 
-/** Whether the last step tells of all answers: one that failed goes on with what it had. */
-const isTold = ({ trace, unfinished }) =>
+/** Whether the last event, of a failed step, has all answers of the unfinished step. */
+const isInTrace = ({ trace, unfinished }) =>
   Boolean(trace.at(-1)?.error) && !(unfinished?.usage.length > (trace.at(-1).calls ?? 0));
 
-/** What was answered in a step that nobody is at. */
-function unfinished({ step_id: step, attempts = [], pieces = [], usage }) {
-  const [are, them] = usage.length === 1 ? ['is', 'it'] : ['are', 'any of them'];
+/** The answers in an unfinished step of a run that has stopped. */
+function unfinishedNotice({ step_id: step, attempts = [], pieces = [], usage }) {
+  const [are, them] = usage.length === 1 ? ['is', 'it'] : ['are', 'them'];
   return h(
     'div',
     { class: 'notice' },
-    h('strong', {}, `${counted(usage.length, 'answer')} in ${step} ${are} kept. `),
-    `The step is not done; whoever goes on with the run uses what was answered, and asks for ${them} no second time.`,
-    folded('What was answered so far', () => [
+    h('strong', {}, `${counted(usage.length, 'answer')} in ${step} ${are} recorded. `),
+    `The step is unfinished. A resumed run uses ${them} and does not repeat the calls.`,
+    folded('Answers so far', () => [
       attempts.length > 0 && attemptList({ steps: attempts }, 'unfinished-'),
       pieces.length > 0 && pieceList(pieces),
     ]),
   );
 }
 
-/** What was asked. */
+/** The question of the run. */
 function question(run) {
   const text = run.question;
   return [
-    h('p', { class: 'verdict question' }, h('strong', {}, 'Asked: '), atFirst(text)),
+    h('p', { class: 'verdict question' }, h('strong', {}, 'Question: '), shortened(text)),
     ...(isLong(text) ? wholeQuestion(run) : []),
   ];
 }
 
-/** All of a question, to be read, copied and saved. */
+/** The full question, to read, copy and save. */
 function wholeQuestion({ id, question: text }) {
   return [
     h(
@@ -140,20 +140,20 @@ function wholeQuestion({ id, question: text }) {
       copyButton('Copy', async () => text, 'question'),
       saveButton('Save question', `${id}.question.txt`, async () => text, 'text/plain'),
     ),
-    folded(`All ${number(text.length)} characters`, () => textView({ text }, { label: 'Asked' })),
+    folded(`All ${number(text.length)} characters`, () => textView({ text }, { label: 'Question' })),
   ];
 }
 
-/** What is shown of a text before somebody wants all of it. */
-function atFirst(text) {
+/** The beginning of a long text. */
+function shortened(text) {
   const lines = beginning(text, SHOWN_CHARACTERS).split('\n', SHOWN_LINES).join('\n');
   return lines.length < text.length ? `${lines}…` : text;
 }
 
-const isLong = (text) => atFirst(text) !== text;
+const isLong = (text) => shortened(text) !== text;
 
-/** What came of it. */
-function answered(run) {
+/** The answer of the run. */
+function answerSection(run) {
   const text = run.state.answer;
   return h(
     'section',
@@ -169,24 +169,24 @@ function answered(run) {
         saveButton('Save', `${run.id}.answer.txt`, async () => text, 'text/plain'),
       ),
     ),
-    h('p', { class: 'answer', dir: direction(text) }, atFirst(text)),
+    h('p', { class: 'answer', dir: direction(text) }, shortened(text)),
     isLong(text) &&
       folded(`All ${number(text.length)} characters`, () => textView({ text }, { label: 'Answer' })),
   );
 }
 
-/** What the run was begun with: the pipeline as it was then, and what it was given. */
-function begunWith(run) {
+/** The input of the run: the pipeline file at that time, and the request. */
+function inputSection(run) {
   const { file, text } = run.definition;
   const name = file.split(/[\\/]/).at(-1) || 'pipeline.yaml';
-  const given = run.request && JSON.stringify(run.request, null, 2);
+  const request = run.request && JSON.stringify(run.request, null, 2);
   return h(
     'section',
-    { 'aria-labelledby': 'begun-title' },
+    { 'aria-labelledby': 'input-title' },
     h(
       'div',
       { class: 'section-head' },
-      h('h2', { id: 'begun-title' }, 'What it was begun with'),
+      h('h2', { id: 'input-title' }, 'Input'),
       h(
         'div',
         { class: 'actions' },
@@ -194,10 +194,10 @@ function begunWith(run) {
         saveButton('Save pipeline', name, async () => text, 'application/yaml'),
       ),
     ),
-    folded(`The pipeline, ${file}`, () => textView({ text }, { label: 'Pipeline' })),
-    given
-      ? folded('The question, settings and prompts', () =>
-          textView({ text: given }, { label: 'Request' }),
+    folded(`Pipeline ${file}`, () => textView({ text }, { label: 'Pipeline' })),
+    request
+      ? folded('Question, settings and prompts', () =>
+          textView({ text: request }, { label: 'Request' }),
         )
       : withoutText(),
   );
@@ -207,12 +207,12 @@ const withoutText = () =>
   h(
     'p',
     { class: 'facts' },
-    'What was asked and answered is not shown: the gateway tells metadata only. With ',
+    'Prompts and answers are not shown: the gateway shows metadata only. To see them, set ',
     h('code', {}, 'serve.record = "full"'),
-    ' it is.',
+    '.',
   );
 
-/** Something that is made when it is opened for the first time. */
+/** Details whose content is made when they are first opened. */
 function folded(label, content) {
   const details = h(
     'details',
@@ -220,14 +220,14 @@ function folded(label, content) {
       class: 'full',
       ontoggle: async () => {
         if (!details.open || details.children.length > 1) return;
-        const waiting = h('p', { class: 'facts', role: 'status' }, 'Reading…');
+        const waiting = h('p', { class: 'facts', role: 'status' }, 'Loading…');
         details.append(waiting);
         try {
           const made = await content();
           waiting.remove();
           fill(details, details.firstChild, made);
         } catch (error) {
-          fill(waiting, h('span', { class: 'wrong' }, `It cannot be read: ${error.message}`));
+          fill(waiting, h('span', { class: 'wrong' }, `Loading failed: ${error.message}`));
         }
       },
     },
@@ -236,84 +236,83 @@ function folded(label, content) {
   return details;
 }
 
-/** The step that is being done, or would be next; nothing once the run has ended. */
-function going(run) {
+/** The step that is running, or is next; nothing once the run has ended. */
+function currentStep(run) {
   if (run.ended_at || run.left) return undefined;
   const last = run.trace.at(-1);
   if (!last) return run.graph?.entry;
   return last.error ? last.step_id : last.next;
 }
 
-/** The step that is worked on, or in which the run stopped, with how that is told of a run. */
+/** The step that is running or in which the run stopped, with the outcome of the run. */
 function markOf(run, current) {
-  const { word, sign, name } = outcome(run);
+  const { word, sign } = outcome(run);
   const step = current ?? run.stopped_at?.step_id ?? run.step_id;
-  return run.outcome === 'complete' || !step ? undefined : { step, word, sign, name };
+  return run.outcome === 'complete' || !step ? undefined : { step, word, sign };
 }
 
-/** What happened in a run of a pipeline, in a sentence, with what to do about it. */
+/** What happened in a pipeline run, and how to resume it. */
 export function pipelineVerdict(run) {
-  const more = answers(run) > 0 ? ` and ${counted(answers(run), 'answer')} in the next` : '';
+  const more = answerCount(run) > 0 ? ` and ${counted(answerCount(run), 'answer')} in the next` : '';
   const steps = `after ${counted(run.trace.length, 'step')}${more}`;
   const command = run.resume ?? `overlock run --resume ${run.id}`;
   const resume = [
     h('code', { class: 'command' }, command),
     ' ',
     copyButton('Copy', async () => command, 'command'),
-    '. A mended file is taken with ',
+    '. To use a changed file, add ',
     h('code', { class: 'command' }, 'PIPELINE'),
     ' after ',
     h('code', { class: 'command' }, 'run'),
-    ', other settings with ',
+    '; to change settings, add ',
     h('code', { class: 'command' }, '--set KEY=VALUE'),
     '.',
   ];
-  if (run.outcome === 'complete') return `It came to its end ${steps}${summary(run.trace)}.`;
-  // A run may fail between two steps, too.
+  if (run.outcome === 'complete')
+    return `Finished: ${[counted(run.trace.length, 'step'), ...summary(run.trace)].join(', ')}.`;
+  // A run can also fail between two steps.
   const which = run.trace.at(-1)?.error
     ? `Step ${run.trace.length}, ${run.step_id},`
     : `Step ${run.step_id}`;
   if (run.outcome === 'failed')
     return [
       `${which} failed: ${run.error}. `,
-      run.hint && `What would help: ${run.hint}. `,
-      'What was done before it is kept; once it is mended, go on with ',
+      run.hint && `Hint: ${run.hint}. `,
+      'Earlier steps are recorded. After fixing the problem, resume with ',
       resume,
     ];
   if (run.outcome === 'cancelled')
-    return [`Somebody stopped it in step ${run.step_id}, ${steps}. To go on: `, resume];
+    return [`Cancelled in step ${run.step_id}, ${steps}. To resume: `, resume];
   if (run.left) {
-    const where = run.stopped_at ? ` since step ${run.stopped_at.step_id}` : '';
-    return [`Whoever worked on it is gone${where}, ${steps}. To go on: `, resume];
+    const where = run.stopped_at ? ` in step ${run.stopped_at.step_id}` : '';
+    return [`Interrupted${where}, ${steps}: the process stopped. To resume: `, resume];
   }
-  return `Step ${run.trace.length + 1}, ${going(run) ?? 'its end'}, is being done.`;
+  return `Step ${run.trace.length + 1}, ${currentStep(run) ?? 'the end'}, is running.`;
 }
 
-/** What happened on the way, in a few figures. */
+/** Figures about the calls of a finished run. */
 function summary(trace) {
   const calls = trace.filter((event) => event.action === 'call_model');
   const joined = calls.filter(
     (event) => !event.error && event.calls - (event.refused ?? 0) > 1,
   ).length;
   const over = trace.filter((event) => event.decision === 'on_over').length;
-  const times = over === 1 ? 'once' : `${number(over)} times`;
-  const parts = [
-    calls.length > 0 && `${number(calls.length)} asked a model`,
-    joined > 0 && `${counted(joined, 'answer', 'answers')} had to be joined`,
-    over > 0 && `${times} the context would have been over its budget`,
+  return [
+    calls.length > 0 && counted(calls.length, 'model call'),
+    joined > 0 && counted(joined, 'joined answer'),
+    over > 0 && `context over budget ${over === 1 ? 'once' : `${number(over)} times`}`,
   ].filter(Boolean);
-  return parts.length > 0 ? `: ${parts.join(', ')}` : '';
 }
 
-/** Ways that lead to the same step are one line with both their names. */
-function joinedWays(targets) {
-  const ways = new Map();
-  for (const { name, step } of targets) ways.set(step, [...(ways.get(step) ?? []), name]);
-  return [...ways].map(([step, names]) => ({ names, step }));
+/** The targets of a step: targets with the same step are one edge with all their names. */
+function edgeTargets(targets) {
+  const edges = new Map();
+  for (const { name, step } of targets) edges.set(step, [...(edges.get(step) ?? []), name]);
+  return [...edges].map(([step, names]) => ({ names, step }));
 }
 
-/** Of a run whose file is not told, only what it came by is known. */
-function drawnFrom(trace) {
+/** A graph of the steps taken, for a run whose pipeline file is not shown. */
+function graphOf(trace) {
   const steps = new Map();
   for (const event of trace) {
     const step = steps.get(event.step_id) ?? {
@@ -330,21 +329,21 @@ function drawnFrom(trace) {
 
 const [WIDTH, HEIGHT, GAP] = [200, 44, 30];
 
-/** So many letters of a name have room in a box, less those of a count beside it. */
+/** The letters of a name that fit in a box, less those of a count beside it. */
 const LONGEST_NAME = 22;
 
-/** Lines beside the boxes are so far apart, a letter of a label is so wide, and a label so high. */
+/** The distance of lines beside the boxes, the width of a letter, and the height of a label. */
 const [LANE, LETTER, LINE] = [13, 6.2, 14];
 
-/** How it is told of a step that it is the last which a run came to. */
+/** How a screen reader is told where the run is. */
 const MARKS = {
   running: 'It is at',
   failed: 'It failed in',
-  stopped: 'It was stopped in',
-  left: 'It broke off in',
+  cancelled: 'It was cancelled in',
+  interrupted: 'It was interrupted in',
 };
 
-/** Steps one below the other; whoever jumps goes around: forward on the right, back on the left. */
+/** The steps below one another, with forward jumps on the right and backward jumps on the left. */
 function graph({ entry, steps }, trace, mark, run) {
   const places = new Map(steps.map((step, at) => [step.id, at]));
   const visits = new Map();
@@ -380,7 +379,7 @@ function graph({ entry, steps }, trace, mark, run) {
   const drawn = (way) => {
     const { at, to, side } = way;
     const among = jumps(at, side);
-    // Those that leave a box on one side leave it one below the other.
+    // Edges that leave a box on one side start below one another.
     const from = tops[at] + heights[at] - 5 - LINE * (among.length - 1 - among.indexOf(way));
     const lane = 12 + LANE * (lanes[side]?.get(to) ?? 0);
     if (side === 'down')
@@ -398,7 +397,7 @@ function graph({ entry, steps }, trace, mark, run) {
           label: [left - 5, from - 3],
         };
   };
-  // What was taken lies over what was not, and names over all lines.
+  // Taken edges are drawn over others, and names over all edges.
   const ordered = [...ways].sort((one, other) => Math.sign(one.times) - Math.sign(other.times));
   const lines = ordered.map((way) =>
     svg('path', {
@@ -426,7 +425,7 @@ function graph({ entry, steps }, trace, mark, run) {
   const boxes = steps.map((one, at) => {
     const times = visits.get(one.id) ?? 0;
     const marked = one.id === mark?.step ? mark : undefined;
-    const state = marked ? ` ${marked.name === 'running' ? 'now' : marked.name}` : '';
+    const state = marked ? ` ${marked.word === 'running' ? 'now' : marked.word}` : '';
     const label = [one.id, times > 0 && one.action, marked?.word].filter(Boolean).join(', ');
     const count = times > 1 ? `×${times}` : '';
     const lead = times > 1 ? `the next of ${counted(times, 'step')}` : 'its step';
@@ -458,7 +457,7 @@ function graph({ entry, steps }, trace, mark, run) {
       { id, viewBox: '0 0 8 8', refX: 4, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' },
       svg('path', { d: 'M0 0L8 4L0 8z', class: name }),
     );
-  const went = trace.map((event) => event.step_id).join(', ') || 'nothing yet';
+  const path = trace.map((event) => event.step_id).join(', ') || 'no step yet';
   return svg(
     'svg',
     {
@@ -467,7 +466,7 @@ function graph({ entry, steps }, trace, mark, run) {
       width,
       height,
       role: 'group',
-      'aria-label': `The graph of the pipeline, from ${entry}. The run went through ${went}.${mark ? ` ${MARKS[mark.name]} ${mark.step}.` : ''}`,
+      'aria-label': `The graph of the pipeline, from ${entry}. The run took ${path}.${mark ? ` ${MARKS[mark.word]} ${mark.step}.` : ''}`,
     },
     svg('defs', {}, tip('tip', 'tip'), tip('tip-taken', 'tip taken')),
     lines,
@@ -476,7 +475,7 @@ function graph({ entry, steps }, trace, mark, run) {
   );
 }
 
-/** A box leads to what its step did first, and from there on to what it did next. */
+/** Links a box to the first execution of its step, and on further clicks to the next ones. */
 function leadTo(run, trace, id) {
   const numbers = trace.filter((event) => event.step_id === id).map((event) => event.number);
   return {
@@ -492,7 +491,7 @@ function leadTo(run, trace, id) {
   };
 }
 
-/** Brings a step into sight. */
+/** Scrolls to a step. */
 export function goToStep(number) {
   const item = document.getElementById(`step-${number}`);
   if (!item) return false;
@@ -504,36 +503,36 @@ export function goToStep(number) {
   return true;
 }
 
-/** Where a step of a run is. */
+/** The address of a step. */
 const address = (run, number) => `#/runs/${encodeURIComponent(run)}/steps/${number}`;
 
-/** All ways between steps, with how often each was taken and on which side it runs. */
+/** All edges, with how often each was taken and on which side it runs. */
 function waysOf(steps, places, trace) {
   const taken = new Map();
   const decisions = new Set(trace.map((event) => `${event.step_id} ${event.decision ?? 'next'}`));
   for (const { step_id: from, next } of trace)
     if (next) taken.set(`${from} ${next}`, (taken.get(`${from} ${next}`) ?? 0) + 1);
   return steps.flatMap((one, at) =>
-    joinedWays(one.targets)
+    edgeTargets(one.targets)
       .filter((target) => places.has(target.step))
       .map((target) => {
         const to = places.get(target.step);
         const times = taken.get(`${one.id} ${target.step}`) ?? 0;
-        // Of several ways to one step, those that were taken come first.
+        // Of several names of one edge, those that were taken come first.
         const chosen = target.names.filter((name) => decisions.has(`${one.id} ${name}`));
         const isChosen = times > 0 && chosen.length > 0;
         const others = target.names.filter((name) => !chosen.includes(name));
         const label = `${(isChosen ? chosen : target.names).join(', ')}${times > 1 ? ` ×${times}` : ''}`;
         const rest = isChosen && others.length > 0 ? `, ${others.join(', ')}` : '';
         const side = to === at + 1 ? 'down' : to > at ? 'right' : 'left';
-        // Where there is no choice the boxes say enough.
+        // An edge without a choice needs no name.
         const isPlain = target.names.join() === 'next';
         return { at, to, times, label, rest, text: isPlain ? '' : label + rest, side, isPlain };
       }),
   );
 }
 
-/** The lane for each step that is jumped to: ways to one step share it, the shortest is innermost. */
+/** The lane for each target of a jump. Jumps to one step share a lane; the shortest is innermost. */
 function lanesOf(ways, side) {
   const spans = new Map();
   for (const { at, to } of ways.filter((way) => way.side === side)) {
@@ -541,33 +540,33 @@ function lanesOf(ways, side) {
     spans.set(to, [Math.min(from, at), Math.max(until, at)]);
   }
   const lanes = [];
-  const found = new Map();
+  const laneOf = new Map();
   const shortest = [...spans].sort(([, one], [, other]) => one[1] - one[0] - (other[1] - other[0]));
   for (const [to, [from, until]] of shortest) {
     const isFree = (lane) => lane.every(([begin, end]) => until < begin || end < from);
     let lane = lanes.findIndex(isFree);
     if (lane < 0) lane = lanes.push([]) - 1;
     lanes[lane].push([from, until]);
-    found.set(to, lane);
+    laneOf.set(to, lane);
   }
-  return found;
+  return laneOf;
 }
 
 const short = (text, most) => (text.length > most ? `${beginning(text, most - 1)}…` : text);
 
-/** The context blocks that a step found, and what divides older from newer ones. */
+/** The context blocks before a step, and the divider before new blocks. */
 function contextBefore({ trace, request }, at) {
   const latest = (pick) => {
     const event = trace.findLast((event, place) => place < at && pick(event));
     return event && pick(event);
   };
   return {
-    found: latest((event) => event.changed?.context_blocks) ?? request?.state?.context_blocks ?? [],
+    before: latest((event) => event.changed?.context_blocks) ?? request?.state?.context_blocks ?? [],
     divider: trace[at].divider ?? latest((event) => event.divider),
   };
 }
 
-function step(run, event, { found, divider }) {
+function step(run, event, { before, divider }) {
   const isModel = event.action === 'call_model';
   const facts = [
     event.took_ms !== undefined && duration(event.took_ms),
@@ -599,7 +598,7 @@ function step(run, event, { found, divider }) {
     ...(event.inbox?.consumed ?? []).map((mail) => `took “${mail.topic}”`),
     ...(event.inbox?.sent ?? []).map((mail) => `sent “${mail.topic}” to ${mail.target_step_id}`),
   ];
-  const fates = after && compared(found, after, divider);
+  const changes = after && compared(before, after, divider);
   return h(
     'li',
     { class: event.error ? 'attempt refused' : 'attempt', id: `step-${event.number}`, 'data-step': event.number },
@@ -625,7 +624,7 @@ function step(run, event, { found, divider }) {
       h('p', { class: 'facts' }, [event.action, ...facts].join(' · ')),
     ),
     event.error && h('p', { class: 'wrong' }, event.error),
-    decided(event).map((sentence) => h('p', { class: 'decided' }, sentence)),
+    reasonTexts(event).map((sentence) => h('p', { class: 'decided' }, sentence)),
     (event.warnings ?? []).length > 0 &&
       h(
         'ul',
@@ -641,28 +640,28 @@ function step(run, event, { found, divider }) {
     sent.length > 0 && h('p', { class: 'facts' }, sent.join(' · ')),
     event.max_context_tokens !== undefined && budget(event),
     isModel && event.window && call(run, event),
-    after && blocks(fates, found, after),
+    after && blocks(changes, before, after),
   );
 }
 
-/** What became of several answers. Earlier records do not tell how many were refused. */
+/** The answers of a step. Earlier records lack the number that were not joined. */
 function calls({ calls, refused = 0, error }) {
-  if (refused > 0) return `${counted(calls, 'answer')}, ${number(refused)} refused`;
+  if (refused > 0) return `${counted(calls, 'answer')}, ${number(refused)} not joined`;
   return error ? counted(calls, 'answer') : `joined from ${counted(calls, 'answer')}`;
 }
 
-/** What the recorded steps of a run took together. */
-export function taken(trace) {
-  // A step that failed and was taken up again tells all that it took in the next event.
+/** The totals of the recorded steps of a run. */
+export function totalsOf(trace) {
+  // The next event of a step that failed and was resumed includes its earlier calls.
   const steps = trace.filter((event, at) => at === trace.length - 1 || !event.error);
-  // Of a step that nobody answered nothing was taken.
+  // A step without an answer used no tokens.
   const used = (event) => event.usage ?? (event.error ? undefined : planned(event));
-  const asked = steps.filter(used);
-  const sum = (pick) => asked.reduce((sum, event) => sum + (pick(used(event)) ?? 0), 0);
+  const called = steps.filter(used);
+  const sum = (pick) => called.reduce((sum, event) => sum + (pick(used(event)) ?? 0), 0);
   const models = {};
-  for (const event of asked.filter(({ model }) => model)) tally(models, event.model, used(event));
+  for (const event of called.filter(({ model }) => model)) tally(models, event.model, used(event));
   const peak = (event) => event.peak_tokens ?? event.input_tokens + (event.output_tokens ?? 0);
-  const fullest = asked.reduce(
+  const fullest = called.reduce(
     (most, event) => (most && peak(most) > peak(event) ? most : event),
     undefined,
   );
@@ -670,24 +669,24 @@ export function taken(trace) {
     iterations: trace.length,
     input_tokens: sum(({ input }) => input),
     output_tokens: sum(({ output }) => output),
-    cached_tokens: asked.some((event) => used(event).cached !== undefined)
+    cached_tokens: called.some((event) => used(event).cached !== undefined)
       ? sum(({ cached }) => cached)
       : undefined,
     peak_tokens: fullest ? peak(fullest) : 0,
     window: fullest?.window?.tokens ?? 0,
     models,
-    ...costOf(asked),
+    ...costOf(called),
   };
 }
 
-/** Adds what a model took. */
+/** Adds the tokens of a call to those of its model. */
 function tally(models, model, { input = 0, output = 0, cached }) {
   const before = models[model] ?? { input: 0, output: 0 };
   models[model] = { ...before, input: before.input + input, output: before.output + output };
   if (cached !== undefined) models[model].cached = (before.cached ?? 0) + cached;
 }
 
-/** What calls cost together, as far as their models have prices. */
+/** The cost of calls, as far as their models have prices. */
 function costOf(calls) {
   const known = calls.filter(({ cost }) => cost).map(({ cost }) => cost);
   const without = [...new Set(calls.filter(({ cost }) => !cost).map(({ model }) => model))];
@@ -696,8 +695,8 @@ function costOf(calls) {
   return { cost: undefined, partial_cost };
 }
 
-/** Who was asked and what that cost, with one answer more of a step that is not done. */
-export function answeredBy(run, { model = run.model, usage, cost, entry }) {
+/** The models and the cost of a run with one more answer of an unfinished step. */
+export function withAnswer(run, { model = run.model, usage, cost, entry }) {
   const { without = Object.keys(run.models ?? {}), ...partial } = run.partial_cost ?? {};
   const before = run.cost
     ? [{ cost: run.cost }]
@@ -707,7 +706,7 @@ export function answeredBy(run, { model = run.model, usage, cost, entry }) {
   return { entries: entry, models, ...costOf([...before.filter(Boolean), { model, cost }]) };
 }
 
-/** Amounts together, to their last place. */
+/** The exact sum of amounts. */
 function added(costs) {
   if (costs.length === 0) return undefined;
   const parts = costs.map(({ amount }) => amount.split('.'));
@@ -722,8 +721,8 @@ function added(costs) {
   return { ...costs[0], amount: amount.filter(Boolean).join('.') };
 }
 
-/** When a run was worked on, with one step more: what nobody did before it is a pause. */
-export function worked({ last_at: last, began_at: began, paused_ms: paused = 0 }, event) {
+/** The time worked on a run, with one more step: a gap before the step is a pause. */
+export function workedTime({ last_at: last, began_at: began, paused_ms: paused = 0 }, event) {
   const gap = event.at - (last ?? began);
   return {
     last_at: event.at + event.took_ms,
@@ -731,8 +730,8 @@ export function worked({ last_at: last, began_at: began, paused_ms: paused = 0 }
   };
 }
 
-/** When a run was worked on, once somebody takes it up: without an end, nobody knows when it was left. */
-export function takenUp(run, { at, ended_at: ended, entry }) {
+/** The time worked on a resumed run. Without a recorded end, the length of the pause is an upper limit. */
+export function resumedTime(run, { at, ended_at: ended, entry }) {
   const gap = at - (ended ?? run.last_at ?? run.began_at);
   const isPause = gap >= SHORTEST_PAUSE;
   return {
@@ -743,18 +742,18 @@ export function takenUp(run, { at, ended_at: ended, entry }) {
   };
 }
 
-/** What the calls of a step took, and who says so. */
+/** The tokens of the calls of a step, and who counted them. */
 function tokens(event) {
   const used = event.usage ?? (event.error ? undefined : planned(event));
   if (!used)
     return event.window
-      ? `nothing taken: no answer to the ${number(event.window.input_token_count)} tokens that were to be sent`
+      ? `no answer (${counted(event.window.input_token_count, 'token')} prepared)`
       : undefined;
-  const whose = { provider: 'by the provider’s count', us: 'by our count' }[event.counted_by];
+  const counter = { provider: 'counted by the provider', us: 'counted by Overlock' }[event.counted_by];
   const cached = used.cached > 0 ? ` (${number(used.cached)} from a cache)` : '';
-  return [`${number(used.input)} tokens in${cached}, ${number(used.output)} out`, whose]
+  return [`${number(used.input)} tokens in${cached}, ${number(used.output)} out`, counter]
     .filter(Boolean)
-    .join(' ');
+    .join(', ');
 }
 
 const planned = (event) =>
@@ -762,10 +761,10 @@ const planned = (event) =>
     ? undefined
     : { input: event.input_tokens, output: event.output_tokens };
 
-/** Why a step went as it did, with the figures: what was asked for, what there was, what was freed. */
-function decided(event) {
-  if (event.action === 'manage_context_budget') return [weighed(event)].filter(Boolean);
-  if (event.action === 'call_model') return gaveWay(event);
+/** Why a step took its decision, with the figures. */
+function reasonTexts(event) {
+  if (event.action === 'manage_context_budget') return [budgetText(event)].filter(Boolean);
+  if (event.action === 'call_model') return reductions(event);
   if (event.action === 'set_variables' && event.context_tokens_before !== undefined) {
     const [was, is] = [event.context_tokens_before, event.context_tokens_after];
     const change = is < was ? `${number(was - is)} freed` : `${number(is - was)} more`;
@@ -774,13 +773,13 @@ function decided(event) {
   if (event.action === 'fetch_node_texts' && (event.skipped ?? []).length > 0) {
     const { skipped, texts } = event;
     return [
-      `${number(skipped.length)} of ${counted(skipped.length + texts, 'text')} ${skipped.length === 1 ? 'was' : 'were'} left out: each asked for more than was left of ${number(event.budget)} ${event.unit}.`,
+      `${number(skipped.length)} of ${counted(skipped.length + texts, 'text')} ${skipped.length === 1 ? 'was' : 'were'} left out: each is larger than the remainder of the budget of ${number(event.budget)} ${event.unit}.`,
     ];
   }
   if (event.action === 'loop_guard' && event.decision)
     return [
       event.decision === 'on_deny'
-        ? `Passed ${number(event.passed)} of ${number(event.max_turn_loops)} times before, so not again.`
+        ? `Denied: passed ${number(event.passed)} of ${number(event.max_turn_loops)} times already.`
         : `Passed ${number(event.passed)} of ${number(event.max_turn_loops)} times.`,
     ];
   if (event.action === 'route' && event.said)
@@ -788,82 +787,80 @@ function decided(event) {
   return [];
 }
 
-/** What of a prompt did not go in as it was. */
-function gaveWay({ window }) {
-  const gave = (window?.parts ?? []).filter((part) => part.given < part.asked);
-  return gave.map(({ part, asked, given }) =>
+/** The parts of a prompt that were reduced. */
+function reductions({ window }) {
+  const reduced = (window?.parts ?? []).filter((part) => part.given < part.asked);
+  return reduced.map(({ part, asked, given }) =>
     part === 'completion'
-      ? `The answer asked for ${number(asked)} tokens and had ${number(given)}: the window of ${number(window.tokens)} has no more.`
-      : `${partName(part)} asked for ${number(asked)} tokens and had ${number(given)}${part === 'history' && window.dropped_messages > 0 ? `: ${counted(window.dropped_messages, 'message was', 'messages were')} left out` : ''}.`,
+      ? `Answer: ${number(given)} of ${number(asked)} requested tokens, because the window of ${number(window.tokens)} has no more.`
+      : `${partName(part)}: ${number(given)} of ${number(asked)} requested tokens${part === 'history' && window.dropped_messages > 0 ? `: ${counted(window.dropped_messages, 'message was', 'messages were')} left out` : ''}.`,
   );
 }
 
 /** The figures of a budget of context. */
 function figures(event) {
   const nodes = event.nodes ?? [];
-  const [most, there] = [event.max_context_tokens, event.current_context_tokens];
-  const wanted = event.context_tokens ?? there;
-  const smaller = nodes.filter((node) => node.compacted);
-  const comes = Math.max(0, wanted - there);
-  const again = nodes.filter((node) => node.repeats);
+  const [limit, current] = [event.max_context_tokens, event.current_context_tokens];
+  const needed = event.context_tokens ?? current;
+  const compacted = nodes.filter((node) => node.compacted);
+  const added = Math.max(0, needed - current);
+  const repeats = nodes.filter((node) => node.repeats);
   return {
     nodes,
-    most,
-    there,
-    wanted,
-    comes,
-    free: Math.max(0, most - there),
-    smaller,
-    freed: smaller.reduce((sum, node) => sum + node.tokens_raw - node.tokens_final, 0),
-    again,
-    // What stands between texts goes with those that are new, if there are any.
+    limit,
+    current,
+    needed,
+    added,
+    free: Math.max(0, limit - current),
+    compacted,
+    freed: compacted.reduce((sum, node) => sum + node.tokens_raw - node.tokens_final, 0),
+    repeats,
+    // Separators are counted with the new texts, if there are any.
     repeated:
-      again.length === nodes.length
-        ? comes
+      repeats.length === nodes.length
+        ? added
         : Math.min(
-            comes,
-            again.reduce((sum, node) => sum + node.tokens_final, 0),
+            added,
+            repeats.reduce((sum, node) => sum + node.tokens_final, 0),
           ),
   };
 }
 
-/** What a budget of context decided, and why. */
-function weighed(event) {
-  const { nodes, most, there, wanted, comes, free, smaller, freed } = figures(event);
+/** What a context budget decided, and why. */
+function budgetText(event) {
+  const { nodes, limit, current, needed, added, free, compacted, freed } = figures(event);
   if (nodes.length === 0)
-    return `Nothing asked to be let in: ${number(there)} of ${number(most)} tokens are taken.`;
+    return `No new texts: ${number(current)} of ${number(limit)} tokens are used.`;
   const texts = counted(nodes.length, 'text');
-  const asked = `${texts} asked for ${number(comes + freed)} tokens, and ${number(free)} of ${number(most)} were free`;
-  const shrunk =
-    smaller.length > 0
-      ? `${smaller.length === nodes.length ? 'all' : number(smaller.length)} of them ${smaller.length === 1 ? 'was' : 'were'} made smaller (${reasons(smaller)}), which freed ${number(freed)}`
+  const requested = `${texts} with ${number(added + freed)} tokens; ${number(free)} of ${number(limit)} were free`;
+  const compaction =
+    compacted.length > 0
+      ? `; ${compacted.length === nodes.length ? 'all' : number(compacted.length)} compacted (${reasons(compacted)}, −${counted(freed, 'token')})`
       : '';
-  if (wanted > most) {
-    const leads = event.error ? '' : `, and ${event.decision} led to ${event.next}`;
-    return `${asked}${shrunk && `; ${shrunk}`}: ${number(wanted - most)} too many, so none was let in${leads}.`;
+  if (needed > limit) {
+    const decision = event.error ? '' : `; ${event.decision} led to ${event.next}`;
+    return `${requested}${compaction}: ${number(needed - limit)} over the budget, none added${decision}.`;
   }
-  const without = wanted + freed > most ? ', without which they would not have fitted' : '';
-  return shrunk
-    ? `${asked}; ${shrunk}${without}: ${number(comes)} came in.`
-    : `${asked}: all of them came in.`;
+  const was = compaction && needed + freed > limit ? ', which was needed to fit' : '';
+  return `${requested}${compaction}${was}: ${compaction ? number(added) : 'all'} added.`;
 }
 
-/** Why texts were made smaller. */
+/** Why texts were compacted. */
 function reasons(nodes) {
   const why = nodes.map(({ policy, threshold }) =>
     policy === 'threshold' && threshold
       ? `above the threshold of ${number(threshold.limit)}`
-      : ({ always: 'always', demand: 'asked for by mail', threshold: 'above the threshold' }[
+      : ({ always: 'always', demand: 'requested by a message', threshold: 'above the threshold' }[
           policy
         ] ?? policy),
   );
   return [...new Set(why)].join('; ');
 }
 
-/** What `manage_context_budget` weighed: what was there, what would come, and what there is room for. */
+/** The budget of `manage_context_budget` as a bar: current, new, repeated and free tokens. */
 function budget(event) {
-  const { nodes, most, there, wanted, comes, again, repeated } = figures(event);
-  const fresh = comes - repeated;
+  const { nodes, limit, current, needed, added, repeats, repeated } = figures(event);
+  const fresh = added - repeated;
   const piece = (name, tokens, label) =>
     tokens > 0 &&
     h(
@@ -876,12 +873,12 @@ function budget(event) {
       h('span', { class: 'segment-name' }, label),
     );
   const parts = [
-    `${number(there)} there`,
-    nodes.length > again.length &&
-      `${number(fresh)} of ${counted(nodes.length - again.length, 'new text')}`,
-    again.length > 0 &&
-      `${number(repeated)} of ${counted(again.length, 'text that is', 'texts that are')} there already`,
-    wanted <= most && `${number(most - wanted)} free`,
+    `${number(current)} before`,
+    nodes.length > repeats.length &&
+      `${number(fresh)} of ${counted(nodes.length - repeats.length, 'new text')}`,
+    repeats.length > 0 &&
+      `${number(repeated)} of ${counted(repeats.length, 'repeated text')}`,
+    needed <= limit && `${number(limit - needed)} free`,
   ].filter(Boolean);
   return h(
     'div',
@@ -892,28 +889,27 @@ function budget(event) {
         {
           class: 'bar small',
           role: 'img',
-          'aria-label': `Of ${number(most)} tokens of context: ${parts.join(', ')}.`,
+          'aria-label': `Of ${number(limit)} tokens of context: ${parts.join(', ')}.`,
         },
-        piece('part-history', there, 'there'),
+        piece('part-history', current, 'before'),
         piece('part-context', fresh, 'new'),
-        piece('part-memories', repeated, 'again'),
-        piece('part-free', Math.max(0, most - wanted), 'free'),
+        piece('part-memories', repeated, 'repeated'),
+        piece('part-free', Math.max(0, limit - needed), 'free'),
       ),
-      most,
-      wanted,
+      limit,
+      needed,
       'the budget ends',
     ),
-    h('p', { class: 'facts' }, `${number(wanted)} of ${number(most)} tokens: ${parts.join(' · ')}`),
-    nodes.length > 0 &&
-      folded(`The ${counted(nodes.length, 'text')}, one by one`, () => texts(event)),
+    h('p', { class: 'facts' }, `${number(needed)} of ${number(limit)} tokens: ${parts.join(' · ')}`),
+    nodes.length > 0 && folded(`List of ${counted(nodes.length, 'text')}`, () => texts(event)),
   );
 }
 
-/** What became of each text that was weighed. */
+/** What happened to each new text. */
 function texts({ nodes }) {
   const note = (node) =>
     [
-      node.compacted ? 'compacted' : 'as it is',
+      node.compacted ? 'compacted' : 'unchanged',
       node.policy,
       node.threshold &&
         `${number(node.threshold.tokens)} with it, threshold ${number(node.threshold.limit)}`,
@@ -921,7 +917,7 @@ function texts({ nodes }) {
       node.repeats &&
         (node.repeats.same
           ? `repeats block ${number(node.repeats.block)}`
-          : `block ${number(node.repeats.block)} shows it in another form`),
+          : `repeats block ${number(node.repeats.block)} in another form`),
     ]
       .filter(Boolean)
       .join(', ');
@@ -940,7 +936,7 @@ function texts({ nodes }) {
   return [
     h(
       'div',
-      { class: 'scroller', tabindex: 0, role: 'group', 'aria-label': 'Texts that were weighed' },
+      { class: 'scroller', tabindex: 0, role: 'group', 'aria-label': 'New texts' },
       h(
         'table',
         { class: 'figures parts nodes' },
@@ -961,7 +957,7 @@ function texts({ nodes }) {
   ];
 }
 
-/** The window of a call, and what was asked and answered in it. */
+/** The window of a call, with its prompt and answer. */
 function call(run, event) {
   const { window } = event;
   const parts = window.parts.map(({ part, asked, given }) => ({ name: part, asked, given }));
@@ -969,7 +965,7 @@ function call(run, event) {
     window: window.tokens,
     margin: window.margin,
     parts,
-    // The window is that of the first call; earlier records do not tell what only that took.
+    // The window is that of the first call. Earlier records lack its separate output tokens.
     used: event.calls > 1 ? event.first_output_tokens : event.output_tokens,
   };
   return h(
@@ -977,16 +973,16 @@ function call(run, event) {
     { class: 'window' },
     event.calls > 1 && h('p', { class: 'facts' }, firstCall(event)),
     windowBar(view, 'small'),
-    folded('What was asked and answered', async () => {
+    folded('Prompt and answer', async () => {
       const address = `/api/runs/${encodeURIComponent(run.id)}/steps/${event.number}`;
       return exchange(run, event, await ask(`${address}?text=true`), view);
     }),
   );
 }
 
-const firstCall = ({ calls }) => `The window of the first of ${number(calls)} calls`;
+const firstCall = ({ calls }) => `Window of the first of ${number(calls)} calls`;
 
-/** What a model was asked and what it answered. */
+/** The prompt and the answer of a model. */
 function exchange(run, event, shown, view) {
   const { window } = event;
   const entry = (title, text, label) =>
@@ -997,13 +993,13 @@ function exchange(run, event, shown, view) {
     !shown.asked && withoutText(),
     (shown.asked ?? []).map(({ role, content }) =>
       entry(
-        `Asked, ${role}`,
+        `Prompt, ${role}`,
         typeof content === 'string' ? content : JSON.stringify(content, null, 2),
-        `Asked as ${role} in step ${event.number}`,
+        `Prompt as ${role} in step ${event.number}`,
       ),
     ),
     shown.answer !== undefined &&
-      entry('Answered', shown.answer, `Answered in step ${event.number}`),
+      entry('Answer', shown.answer, `Answer in step ${event.number}`),
     attempts.length > 0 &&
       (attempts.length > 1 || attempts[0].cut || attempts[0].result.result !== 'grown') &&
       h(
@@ -1019,7 +1015,7 @@ function exchange(run, event, shown, view) {
         h('h4', {}, `The answer came in ${counted(pieces.length, 'piece')}`),
         pieceList(pieces),
       ),
-    h('h4', {}, event.calls > 1 ? firstCall(event) : 'The window'),
+    h('h4', {}, event.calls > 1 ? firstCall(event) : 'Window'),
     windowView(view),
     h(
       'p',
@@ -1045,22 +1041,22 @@ const pieceList = (pieces) =>
   );
 
 /** The context before and after a step. */
-function blocks(fates, found, after) {
-  return folded(comparison(fates), () => [
-    ...fates.after.map((fate, at) =>
+function blocks(changes, before, after) {
+  return folded(comparison(changes), () => [
+    ...changes.after.map((change, at) =>
       h(
         'div',
-        { class: `entry fate-${fate.kind}` },
-        h('h4', {}, `${at + 1}: ${told(fate)}`),
+        { class: 'entry' },
+        h('h4', {}, `${at + 1}: ${changeText(change)}`),
         textView({ text: after[at] }, { label: `Context block ${at + 1}` }),
       ),
     ),
-    ...fates.gone.map((at) =>
+    ...changes.removed.map((at) =>
       h(
         'div',
-        { class: 'entry fate-gone' },
-        h('h4', {}, `Left out: block ${at + 1} of those before`),
-        textView({ text: found[at] }, { label: `Context block ${at + 1} before` }),
+        { class: 'entry' },
+        h('h4', {}, `Removed: block ${at + 1} before`),
+        textView({ text: before[at] }, { label: `Context block ${at + 1} before` }),
       ),
     ),
   ]);

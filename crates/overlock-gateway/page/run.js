@@ -1,64 +1,65 @@
-// One run: its window, its attempts, its document, and why it ended as it did.
+// One run: its window, its attempts, its document, and how it ended.
 
-import { ask, askEach, askText, gateway, listen } from './api.js';
+import { ApiError, ask, askEach, askText, gateway, listen } from './api.js';
 import { copyButton, fill, h, name as named, renew, saveButton, say } from './dom.js';
 import {
   addAttempts,
   attemptList,
-  cameAlong,
   goToAttempt,
   renewAttempts,
+  sharesFirstCall,
   textStop,
 } from './attempts.js';
 import { assembled, growth, isSamePart, textView, tree } from './document.js';
-import { laidOut, member } from './json.js';
+import { formatted, member } from './json.js';
 import {
-  answeredBy,
   goToStep,
   pipelineVerdict,
   pipelineView,
-  taken,
-  takenUp,
-  worked,
+  resumedTime,
+  totalsOf,
+  withAnswer,
+  workedTime,
 } from './pipeline.js';
 import { live } from './runs.js';
 import { beginning, direction } from './text.js';
 import { gauge, windowView } from './window.js';
 import {
-  about,
+  approximate,
   clock,
   counted,
+  countedBy,
   faultDone,
   faultHelp,
   faultWhy,
   isUnknownEnd,
-  lasted,
   leftOut,
   modelsOf,
   money,
-  notAnswered,
   number,
   outcome,
   path,
   place,
+  progressText,
   REASONS,
+  retriedText,
+  retryingText,
   sentence,
   share,
-  soFar,
-  unanswered,
+  strategyText,
+  timeTaken,
   unfitWhy,
   unpriced,
-  way,
-  whose,
 } from './words.js';
 
-/** Longer documents are not sent back to be looked at unless somebody asks. */
+/** Longer documents are sent to the gateway for analysis only on request. */
 const LONG = 2_000_000;
 
-/** Shorter texts need no room to be scrolled in. */
+/** Shorter texts need no scroll box. */
 const SHORT = 2000;
 
-const NO_RUN = 'There is no such run: its address may be incomplete, or it was recorded elsewhere.';
+const notFound = () =>
+  new ApiError(404, '', 'The address may be incomplete, or the run was recorded elsewhere.');
 
 export async function showRun(frame, { rest, signal }) {
   document.title = 'Overlock';
@@ -71,14 +72,14 @@ export async function showRun(frame, { rest, signal }) {
   const { has_store: hasStore, record } = await gateway();
   if (!hasStore) throw new Error('This gateway does not record runs.');
   const read = () => ask(`${address}?text=true&missing=nothing`, { signal });
-  // Where only metadata are recorded a run is there when it has ended.
+  // With metadata only, a run is recorded when it ends.
   run = await read();
-  if (!run && record === 'off') throw new Error(NO_RUN);
+  if (!run && record === 'off') throw notFound();
 
   const draw = () => {
     if (run && !signal.aborted) view.draw(run);
   };
-  // A run that lasts shows how long it has.
+  // A running run shows its duration.
   const tick = setInterval(() => {
     if (run && !run.ended_at && !run.left && !document.hidden) view.grow(run);
   }, 1000);
@@ -94,9 +95,9 @@ export async function showRun(frame, { rest, signal }) {
   const move = (target) => {
     const list = frame.querySelector('#attempts');
     const [, kind, name] = target;
-    if (!['attempts', 'steps'].includes(kind) || !name || !run) return view.seek(null);
-    const found = kind === 'steps' ? goToStep(Number(name)) : list && goToAttempt(list, Number(name));
-    view.seek(found ? null : { kind, name }, run);
+    if (!['attempts', 'steps'].includes(kind) || !name || !run) return view.showMissing(null);
+    const exists = kind === 'steps' ? goToStep(Number(name)) : list && goToAttempt(list, Number(name));
+    view.showMissing(exists ? null : { kind, name }, run);
   };
   const moved = (event) => {
     event.preventDefault();
@@ -109,18 +110,18 @@ export async function showRun(frame, { rest, signal }) {
   draw();
   move(rest);
 
-  /** Says whether events arrive, unless there are none to come. */
-  function tellLive(state) {
-    if (run?.ended_at) ended('ended');
-    else if (run?.left) ended('broken off');
+  /** Shows the state of the connection, or that no more events will arrive. */
+  function showLive(state) {
+    if (run?.ended_at) showEnd('ended');
+    else if (run?.left) showEnd('interrupted');
     else live(state);
   }
 
-  /** Whether somebody may still go on with it. */
-  const mayGoOn = () => !run?.ended_at || (run.kind === 'pipeline' && run.outcome !== 'complete');
+  /** Whether the run may still change. */
+  const isOpenEnded = () => !run?.ended_at || (run.kind === 'pipeline' && run.outcome !== 'complete');
 
-  if (!mayGoOn() || record === 'off') {
-    tellLive('off');
+  if (!isOpenEnded() || record === 'off') {
+    showLive('off');
     return;
   }
 
@@ -133,16 +134,16 @@ export async function showRun(frame, { rest, signal }) {
       run.upstream_fault ??= left ? fault : undefined;
       draw();
       if (before !== outcome(run).word) say(`The run is ${outcome(run).word}`);
-      tellLive('off');
+      showLive('off');
     } catch {
-      // What was told is there all the same.
+      // The data from events stays on display.
     }
   }
 
-  function heard(name, told) {
+  function onEvent(name, data) {
     if (name === 'began') {
-      run ??= { ...told, steps: [], request: null, has_text: false };
-      // Somebody works on it, whatever end it had.
+      run ??= { ...data, steps: [], request: null, has_text: false };
+      // A resumed run loses the end it had.
       Object.assign(run, {
         ended_at: null,
         outcome: null,
@@ -150,65 +151,65 @@ export async function showRun(frame, { rest, signal }) {
         error: undefined,
         upstream_fault: undefined,
       });
-      tellLive('live');
+      showLive('live');
     } else if (name === 'ended' || name === 'left') {
-      const isKnown = name === 'left' ? run?.left : run?.ended_at === told.ended_at;
+      const isKnown = name === 'left' ? run?.left : run?.ended_at === data.ended_at;
       if (!isKnown) readAgain(name === 'left', run && outcome(run).word);
       if (run) run.growing = null;
-      if (run && name === 'ended') Object.assign(run, told);
-      else if (run) run.upstream_fault = told.upstream_fault;
-      return name === 'ended' && !mayGoOn();
+      if (run && name === 'ended') Object.assign(run, data);
+      else if (run) run.upstream_fault = data.upstream_fault;
+      return name === 'ended' && !isOpenEnded();
     } else if (!run) return false;
-    else if (name === 'asking') Object.assign(run, { asking: told, growing: null, left: false });
+    else if (name === 'asking') Object.assign(run, { asking: data, growing: null, left: false });
     else if (name === 'retrying') {
-      if (told.number <= run.steps.length) return false;
-      run.asking = { ...run.asking, number: told.number, retrying: told };
-      say(`Attempt ${told.number} was not answered and is made again`);
+      if (data.number <= run.steps.length) return false;
+      run.asking = { ...run.asking, number: data.number, retrying: data };
+      say(`Attempt ${data.number} failed and is retried`);
     } else if (name === 'growing') {
-      // What comes twice a second changes what it is about, and nothing else.
-      if (run.trace || told.number <= run.steps.length) return false;
-      Object.assign(run, { growing: told, cost: told.cost ?? run.cost });
-      run.asking = { ...run.asking, number: told.number, retrying: null };
+      // This event arrives twice a second, so it redraws only the figures and the arriving text.
+      if (run.trace || data.number <= run.steps.length) return false;
+      Object.assign(run, { growing: data, cost: data.cost ?? run.cost });
+      run.asking = { ...run.asking, number: data.number, retrying: null };
       if (!waiting) view.grow(run);
       return false;
     } else if (name === 'answer') {
-      // What was read with the run is in its figures.
-      if (!run.trace || told.entry <= run.entries) return false;
-      answered(run, told);
+      // The figures of the run include answers that were read with it.
+      if (!run.trace || data.entry <= run.entries) return false;
+      addAnswer(run, data);
     } else if (name === 'resumed') {
-      if (!run.trace || told.entry <= run.entries) return false;
-      Object.assign(run, takenUp(run, told));
+      if (!run.trace || data.entry <= run.entries) return false;
+      Object.assign(run, resumedTime(run, data));
     } else if (name === 'step' && run.trace) {
-      if (told.number > run.trace.length) stepped(run, told);
-    } else if (name === 'step' && told.number > run.steps.length) {
-      attempted(run, told);
-      const became = isRejected(told)
+      if (data.number > run.trace.length) addStep(run, data);
+    } else if (name === 'step' && data.number > run.steps.length) {
+      addAttempt(run, data);
+      const result = isRejected(data)
         ? 'rejected by the upstream'
-        : told.result.result === 'grown'
+        : data.result.result === 'grown'
           ? 'joined'
-          : 'refused';
-      say(`Attempt ${told.number} was ${became}`);
+          : 'not joined';
+      say(`Attempt ${data.number} was ${result}`);
     }
     drawSoon();
     return false;
   }
 
   try {
-    await listen(`${address}/events?missing=nothing`, heard, signal, tellLive);
+    await listen(`${address}/events?missing=nothing`, onEvent, signal, showLive);
   } catch (error) {
     if (!run) throw error;
   }
-  if (!run && !signal.aborted) throw new Error(NO_RUN);
+  if (!run && !signal.aborted) throw notFound();
 }
 
-/** Says that no events are to come. */
-function ended(word) {
+/** Shows that no more events will arrive. */
+function showEnd(word) {
   live('off');
   document.getElementById('live-word').textContent = word;
 }
 
 /** Adds an attempt to a run. */
-function attempted(run, step) {
+function addAttempt(run, step) {
   run.steps.push(step);
   run.asking = null;
   run.growing = null;
@@ -216,33 +217,33 @@ function attempted(run, step) {
   run.iterations = step.number;
   const input = step.told?.input ?? step.budget?.input_token_count ?? 0;
   if (step.budget) run.window_assumed = step.budget.basis?.window === 'assumed';
-  took(run, input, step.tokens, step.budget?.window);
+  addTokens(run, input, step.tokens, step.budget?.window);
   if (step.result.result === 'grown') run.bytes = step.result.offset + step.result.added_bytes;
   run.has_text ||= Boolean(step.result.added);
 }
 
 /** Adds a step to a run of a pipeline. */
-function stepped(run, event) {
+function addStep(run, event) {
   run.trace.push(event);
   run.answers = 0;
   run.unfinished = undefined;
   run.left = false;
-  Object.assign(run, taken(run.trace), worked(run, event));
+  Object.assign(run, totalsOf(run.trace), workedTime(run, event));
   say(`Step ${event.step_id} ${event.error ? 'failed' : 'is done'}`);
 }
 
-/** Adds an answer to a step of a pipeline that is not done. The step tells of all its answers. */
-function answered(run, told) {
+/** Adds an answer to an unfinished step of a pipeline. The event of the step has all its answers. */
+function addAnswer(run, answer) {
   run.answers = (run.answers ?? run.unfinished?.usage.length ?? 0) + 1;
   run.left = false;
-  Object.assign(run, answeredBy(run, told));
-  took(run, told.usage.input, told.usage.output, told.window);
-  const { cached } = told.usage;
+  Object.assign(run, withAnswer(run, answer));
+  addTokens(run, answer.usage.input, answer.usage.output, answer.window);
+  const { cached } = answer.usage;
   if (cached !== undefined) run.cached_tokens = (run.cached_tokens ?? 0) + cached;
 }
 
-/** Adds what a call took. */
-function took(run, input, output, window) {
+/** Adds the tokens of a call. */
+function addTokens(run, input, output, window) {
   run.input_tokens = (run.input_tokens ?? 0) + input;
   run.output_tokens = (run.output_tokens ?? 0) + output;
   if (input + output >= (run.peak_tokens ?? 0)) {
@@ -251,14 +252,14 @@ function took(run, input, output, window) {
   }
 }
 
-/** Draws a run, again and again while it goes on. What somebody is at, and what they opened, stays. */
+/** Draws a run and redraws it as it changes. Focus and opened elements stay. */
 function runView(frame) {
   const sections = new Map();
   let list = null;
   let drawn = null;
   let isOver = false;
   let pipeline = null;
-  let sought = null;
+  let missingPart = null;
   const [head, windows, request] = [headView(), windowSection(), requestSection()];
   const documents = documentsView((run, attempt) => {
     history.replaceState(null, '', `#/runs/${encodeURIComponent(run.id)}/attempts/${attempt}`);
@@ -266,7 +267,7 @@ function runView(frame) {
   });
   const arriving = arrivingView();
 
-  /** Puts a section in its place, unless it is there. */
+  /** Puts a section in its place, unless it is there already. */
   function put(name, section) {
     const before = sections.get(name);
     const next = section ?? document.createComment(name);
@@ -276,16 +277,16 @@ function runView(frame) {
     sections.set(name, next);
   }
 
-  /** What is told of an attempt, or of a step, that somebody was sent to and that is not there. */
-  function seek(wanted, run) {
-    sought = wanted;
-    if (!sections.has('sought')) return;
-    const told = nowhere(run, sought);
-    put('sought', told);
-    if (told) say(told.textContent);
+  /** Shows that the attempt or step of the address does not exist. */
+  function showMissing(target, run) {
+    missingPart = target;
+    if (!sections.has('missing part')) return;
+    const notice = missingNotice(run, missingPart);
+    put('missing part', notice);
+    if (notice) say(notice.textContent);
   }
 
-  /** Draws what grows while an answer is being written. */
+  /** Redraws what changes while an answer is being written. */
   function grow(run) {
     if (!sections.has('figures')) return;
     renew(sections.get('figures'), figures(run));
@@ -298,7 +299,7 @@ function runView(frame) {
     if (sections.size === 0) fill(frame, crumbs(run));
     const isEnd = Boolean(run.ended_at);
     put('head', head(run));
-    put('sought', nowhere(run, sought));
+    put('missing part', missingNotice(run, missingPart));
     put('figures', figures(run));
     if (run.trace) {
       pipeline ??= pipelineView();
@@ -307,49 +308,49 @@ function runView(frame) {
     }
     const parts = partsOf(run);
     put('no text', run.steps.some(isShown) ? null : noText(run));
-    put('missing', whatIsMissing(run, parts));
+    put('incomplete', incomplete(run, parts));
     put('window', windows(run));
     if (drawn > 0) {
       addAttempts(list, run, drawn);
-      // With the end comes the text of all that was told without it.
+      // The end of a run brings the texts of its attempts.
       if (isEnd !== isOver) renewAttempts(list, run);
     } else {
       list = attemptList(run);
       put('attempts', attemptsSection(run, list));
     }
     [drawn, isOver] = [run.steps.length, isEnd];
-    const wasRead = sections.get('asking')?.contains(document.activeElement);
+    const hadFocus = sections.get('asking')?.contains(document.activeElement);
     put('asking', run.asking && !isEnd ? arriving(run) : null);
-    // What was read as it came is the last of the attempts now.
-    if (wasRead && !sections.get('asking').contains(document.activeElement))
+    // The arriving answer has become the last attempt.
+    if (hadFocus && !sections.get('asking').contains(document.activeElement))
       list.lastElementChild?.querySelector('h3')?.focus({ preventScroll: true });
     put('document', documents(run, parts));
     put('request', request(run));
   }
 
-  return { draw, grow, seek };
+  return { draw, grow, showMissing };
 }
 
-/** Says that there is no such attempt, and no such step. */
-function nowhere(run, sought) {
-  if (!sought) return null;
+/** A notice that an attempt or step does not exist. */
+function missingNotice(run, target) {
+  if (!target) return null;
   const [one, count] =
-    sought.kind === 'steps' ? ['step', run.trace?.length ?? 0] : ['attempt', run.steps?.length ?? 0];
-  // It has come meanwhile.
-  if (Number(sought.name) >= 1 && Number(sought.name) <= count) return null;
+    target.kind === 'steps' ? ['step', run.trace?.length ?? 0] : ['attempt', run.steps?.length ?? 0];
+  // It may have arrived meanwhile.
+  if (Number(target.name) >= 1 && Number(target.name) <= count) return null;
   return h(
     'p',
     { class: 'notice' },
-    h('strong', {}, `There is no ${one} ${beginning(sought.name, 20)}. `),
+    h('strong', {}, `There is no ${one} ${beginning(target.name, 20)}. `),
     count > 0
       ? `This run has ${counted(count, one)}${run.ended_at ? '' : ' so far'}.`
-      : 'This run has none that are kept.',
+      : 'No attempts of this run are recorded.',
   );
 }
 
 /**
- * The parts of an answer, each a document or a text of its own: its first attempt, what it is called
- * where there are several, what it has become, and where it stops if it is not whole.
+ * The parts of an answer, each a separate document or text: its first attempt, its name if there are
+ * several, its text, and where it stops if it is incomplete.
  */
 function partsOf(run) {
   const firsts = firstsOf(run.steps);
@@ -368,16 +369,16 @@ function partsOf(run) {
   });
 }
 
-/** Where a part of several stops that is not whole. */
+/** Where an incomplete part of several stops. */
 function stopOf(steps, first) {
   const own = steps.filter((step) => isSamePart(steps, step, first));
   const last = own.findLast(({ result }) => result.result === 'grown');
-  if (!last) return { stop: 'before anything came' };
+  if (!last) return { stop: 'before any text' };
   if (last.plain_text) return { stop: textStop(last) };
   return { cut: last.cut };
 }
 
-/** What has come of the answer that is being written, as far as it may be shown. */
+/** The answer that is being written, as far as it may be shown. */
 function arrivingView() {
   const line = h('p', { class: 'waiting' });
   const end = h('pre', {
@@ -391,12 +392,12 @@ function arrivingView() {
   return (run) => {
     const { asking, growing } = run;
     line.textContent = asking.retrying
-      ? notAnswered(asking.retrying)
-      : `Attempt ${asking.number} is being answered: ${soFar(growing)}.`;
+      ? retryingText(asking.retrying)
+      : `Attempt ${asking.number}: ${progressText(growing)}.`;
     end.hidden = !growing?.text;
     if (growing?.text && end.textContent !== growing.text) {
       fill(end, growing.text);
-      // What is read is left where it is.
+      // The scroll position stays while the text has the focus.
       if (end !== document.activeElement) end.scrollTop = end.scrollHeight;
     }
     return section;
@@ -413,36 +414,36 @@ function crumbs(run) {
   );
 }
 
-/** What became of a run, and what can be taken along of it. */
+/** The outcome of a run, and the buttons to copy and save its data. */
 function headView() {
   const title = h('h1');
-  const said = h('p', { class: 'verdict' });
-  const actions = h('div', { class: 'actions', role: 'group', 'aria-label': 'Take along' });
-  const view = h('header', { class: 'run-head' }, h('div', {}, title, said), actions);
+  const text = h('p', { class: 'verdict' });
+  const actions = h('div', { class: 'actions', role: 'group', 'aria-label': 'Copy and save' });
+  const view = h('header', { class: 'run-head' }, h('div', {}, title, text), actions);
   let run = null;
   return (next) => {
     const isFirst = !run;
     run = next;
-    const { word, sign, name, help } = outcome(run);
+    const { word, sign, help } = outcome(run);
     fill(
       title,
       h(
         'span',
-        { class: `badge large ${name}`, title: help },
+        { class: `badge large ${word}`, title: help },
         h('span', { 'aria-hidden': 'true' }, sign),
         word,
       ),
       h('span', { class: 'mono' }, named(run.pipeline ?? run.model)),
     );
-    fill(said, verdict(run));
+    fill(text, verdict(run));
     if (isFirst)
       actions.append(
         copyButton('Copy link', async () => location.href),
         copyButton('Copy trace', () => traceText(run)),
         saveButton('Save trace', `${run.id}.trace.json`, () => traceText(run)),
       );
-    // Where it is followed from its beginning the request is there in the end.
-    if (isRequestKept(run) && actions.children.length === 3)
+    // A run that is followed from its beginning gets its request at the end.
+    if (hasRequest(run) && actions.children.length === 3)
       actions.append(
         copyButton('Copy request', () => requestText(run)),
         saveButton('Save request', `${run.id}.request.json`, () => requestText(run)),
@@ -451,7 +452,7 @@ function headView() {
   };
 }
 
-/** Whether the upstream would have none of a call, so that there was no answer to it. */
+/** Whether the upstream rejected a call, so that there was no answer to it. */
 const isRejected = ({ result }) => result?.failure?.failure === 'refused';
 
 /** What happened, in a sentence or two. */
@@ -462,18 +463,18 @@ function verdict(run) {
   return `${whatHappened(run)} ${at === 0 ? '' : `In attempt ${at + 1}, `}${left}.`;
 }
 
-/** Why a run is not whole. */
+/** Why a run is not complete. */
 const whyOf = (run) =>
   (run.reason === 'model-error' && faultWhy(run.upstream_fault)) || (REASONS[run.reason]?.[0] ?? '');
 
 function whatHappened(run) {
   const steps = run.steps ?? [];
   const grown = steps.filter((step) => step.result?.result === 'grown');
-  const isLeft = ({ result }) => result?.failure?.failure === 'cancelled';
+  const isCancelled = ({ result }) => result?.failure?.failure === 'cancelled';
   const rejected = steps.filter(isRejected).length;
-  const refused = steps.length - grown.length - steps.filter(isLeft).length - rejected;
+  const unjoined = steps.length - grown.length - steps.filter(isCancelled).length - rejected;
   const but = [
-    refused > 0 && `; ${counted(refused, 'answer was', 'answers were')} refused and changed nothing`,
+    unjoined > 0 && `; ${counted(unjoined, 'answer was', 'answers were')} not joined and changed nothing`,
     rejected > 0 && `; ${counted(rejected, 'call was', 'calls were')} rejected by the upstream`,
   ]
     .filter(Boolean)
@@ -486,50 +487,50 @@ function whatHappened(run) {
     const open = partsOf(run).filter(isOpen);
     const which =
       run.outcome === 'complete'
-        ? 'All of them are whole.'
+        ? 'All of them are complete.'
         : open.length > 0
-          ? `${open.length === 1 ? 'One part is' : `${number(open.length)} parts are`} not whole: ${open.map(({ name }) => name).join(', ')}. ${whyOf(run)}`
+          ? `${open.length === 1 ? 'One part is' : `${number(open.length)} parts are`} incomplete: ${open.map(({ name }) => name).join(', ')}. ${whyOf(run)}`
           : whyOf(run);
     const joined = seams > 0 ? `, joined at ${counted(seams, 'seam')}` : '';
-    return `${number(parts.length)} parts, which are choices or tool calls, of ${counted(total, 'byte')} together${joined}${but}. ${which}`;
+    return `${number(parts.length)} parts (choices or tool calls) with ${counted(total, 'byte')} in total${joined}${but}. ${which}`;
   }
   if (run.trace) return pipelineVerdict(run);
   if (run.outcome === 'complete' && steps.length === 0)
-    return `One answer${run.output_tokens > 0 ? ` of ${counted(run.output_tokens, 'token')}` : ''}, complete as it came: nothing had to be joined, and its text was not kept.`;
+    return `One complete answer${run.output_tokens > 0 ? ` of ${counted(run.output_tokens, 'token')}` : ''}, nothing to join. Its text was not recorded.`;
   const end = steps.at(-1)?.finish;
   if (run.reason === 'no-finish' && isUnknownEnd(end))
-    return `The provider ended the answer with “${end}”${run.bytes > 0 ? `, after ${counted(run.bytes, 'byte')}` : ''}: nobody here can tell whether it is whole.`;
+    return `The provider ended the answer with “${end}”${run.bytes > 0 ? `, after ${counted(run.bytes, 'byte')}` : ''}. It may be incomplete.`;
   if (run.outcome === 'complete' && isText(run) && seams === 0)
-    return `One answer of ${counted(run.bytes, 'byte')}, complete as it came: nothing had to be joined.`;
-  const mended = steps.reduce((sum, step) => sum + (step.mended?.count ?? 0), 0);
-  const put = mended > 0 ? `, ${counted(mended, 'thing')} in it mended` : '';
+    return `One complete answer of ${counted(run.bytes, 'byte')}, nothing to join.`;
+  const fixes = steps.reduce((sum, step) => sum + (step.mended?.count ?? 0), 0);
+  const repaired = fixes > 0 ? `, repaired with ${counted(fixes, 'fix', 'fixes')}` : '';
   if (run.outcome === 'complete' && seams === 0)
-    return `The document came ${mended > 0 ? '' : 'whole '}in one answer, ${counted(run.bytes, 'byte')} long${put}${but}.`;
+    return `One answer with the complete document of ${counted(run.bytes, 'byte')}${repaired}${but}.`;
   if (run.outcome === 'complete')
-    return `Cut ${seams === 1 ? 'once' : `${number(seams)} times`} and joined at ${counted(seams, 'seam')}: one whole ${what} of ${counted(run.bytes, 'byte')}${put}${but}.`;
+    return `Cut ${seams === 1 ? 'once' : `${number(seams)} times`} and joined at ${counted(seams, 'seam')}: one complete ${what} of ${counted(run.bytes, 'byte')}${repaired}${but}.`;
   const why = whyOf(run);
   if (run.outcome === 'partial')
-    return `${why} ${run.bytes > 0 ? `${counted(run.bytes, 'byte')} of the ${what} are there` : 'A part of the answer is there'}${but}.`;
+    return `${why} ${run.bytes > 0 ? `${counted(run.bytes, 'byte')} of the ${what} were received` : 'A part of the answer was received'}${but}.`;
   if (run.unfit) return unfitWhy(run.unfit);
-  if (run.reason === 'cancelled') return `${why} Nothing had come by then.`;
+  if (run.reason === 'cancelled') return `${why} No text had arrived.`;
   if (run.outcome === 'failed' && ['refusal', 'no-json'].includes(run.reason)) return why;
   if (run.outcome === 'failed') return `${why} There is no document.`;
   if (run.left)
     return run.keyed
-      ? 'Nobody works on it any more: the client disconnected, or the gateway stopped. A request with the same key goes on from here.'
-      : 'Nobody works on it any more: whoever did was stopped before it ended. What had been recorded by then is here.';
+      ? 'Interrupted: the client disconnected, or the gateway stopped. A request with the same idempotency key resumes the run.'
+      : 'Interrupted: the process stopped before the run ended. What it had recorded is shown.';
   if (run.elsewhere && !run.asking)
-    return 'It is not at this gateway. Another one that shares the store is working on it, or has stopped: what it records is looked for again and again.';
+    return 'This gateway is not running it. Another gateway with the same store may be: this page updates with what it records.';
   return run.asking
-    ? `Attempt ${run.asking.number} is being answered${run.asking.way ? `: the model was ${way(run.asking.way)}` : ''}.`
-    : 'It has begun.';
+    ? `Waiting for the answer to attempt ${run.asking.number}${run.asking.way ? `: the model was ${strategyText(run.asking.way)}` : ''}.`
+    : 'Running.';
 }
 
-/** Whether what was answered is a text and no document. */
+/** Whether the answer is plain text and not a document. */
 const isText = (run) => Boolean(run.steps?.[0]?.plain_text);
 
-/** Whether a model was asked, though nothing is kept of an attempt. */
-const isAsked = (run) =>
+/** Whether a model was called, even if no attempt is recorded. */
+const isCalled = (run) =>
   run.outcome === 'complete' || run.upstream_fault || (run.ended_at && run.input_tokens > 0);
 
 function figures(run) {
@@ -538,55 +539,52 @@ function figures(run) {
   const tokens = (name, isGrowing) =>
     growing
       ? isGrowing
-        ? about(number(growing[name]))
+        ? approximate(number(growing[name]))
         : number(growing[name])
       : name === 'output_tokens' && run.output_unknown
-        ? h('abbr', { title: 'the provider did not say, and nobody counted' }, '–')
-        : [number(run[name]), whose(run) && h('small', { class: 'whose' }, whose(run))];
+        ? h('abbr', { title: 'not reported by the provider, and not counted' }, '–')
+        : [number(run[name]), countedBy(run) && h('small', { class: 'note' }, countedBy(run))];
   const parts = run.trace ? [] : firstsOf(run.steps);
   const written =
     parts.length > 1
       ? parts.reduce((sum, part) => sum + bytesOf(run.steps, part), 0)
       : (run.bytes ?? 0);
   const bytes = written + (growing?.bytes ?? 0);
-  const along = run.trace ? 0 : run.steps.filter(cameAlong).length;
-  const attempts = Math.max(run.iterations, isAsked(run) ? 1 : 0, run.asking?.number ?? 0) - along;
+  const shared = run.trace ? 0 : run.steps.filter(sharesFirstCall).length;
+  const attempts = Math.max(run.iterations, isCalled(run) ? 1 : 0, run.asking?.number ?? 0) - shared;
   return h(
     'dl',
     { class: 'key-figures' },
     run.trace
       ? figure('Steps', number(run.trace.length))
-      : figure(along > 0 ? 'Calls' : 'Attempts', number(attempts)),
+      : figure(shared > 0 ? 'Calls' : 'Attempts', number(attempts)),
     run.trace && models(run, figure),
     figure('Tokens in', tokens('input_tokens')),
     figure('Tokens out', tokens('output_tokens', true)),
     run.cached_tokens !== undefined && cachedInput(run, figure),
     run.overhead_tokens > 0 && run.cost_ratio && costRatio(run, figure),
-    run.cost && figure('Cost', growing ? about(money(run.cost)) : money(run.cost)),
+    run.cost && figure('Cost', growing ? approximate(money(run.cost)) : money(run.cost)),
     run.partial_cost &&
       figure(
         'Cost',
         money(run.partial_cost),
-        h('small', { class: 'whose' }, unpriced(run.partial_cost)),
+        h('small', { class: 'note' }, unpriced(run.partial_cost)),
       ),
     !run.trace &&
       (run.bytes !== undefined || growing) &&
       figure(
         parts.length > 1 ? 'All parts' : isText(run) ? 'Text' : 'Document',
-        growing ? about(counted(bytes, 'byte')) : counted(bytes, 'byte'),
+        growing ? approximate(counted(bytes, 'byte')) : counted(bytes, 'byte'),
       ),
-    figure('Fullest window', gauge(run.peak_tokens ?? 0, run.window, run.window_assumed)),
-    figure(
-      'Took',
-      ...lasted(run),
-    ),
+    figure('Peak window use', gauge(run.peak_tokens ?? 0, run.window, run.window_assumed)),
+    figure('Took', ...timeTaken(run)),
     figure('Began', clock(run.began_at)),
   );
 }
 
-/** The input tokens that came from a prompt cache, and their share. */
+/** The input tokens from a prompt cache, and their share. */
 function cachedInput({ cached_tokens: cached, input_tokens: input }, figure) {
-  const part = input > 0 && h('small', { class: 'whose' }, share(cached, input));
+  const part = input > 0 && h('small', { class: 'note' }, share(cached, input));
   return figure('Cached input', number(cached), part);
 }
 
@@ -596,7 +594,7 @@ function costRatio(run, figure) {
   return figure('Cost ratio', h('abbr', { title }, `${run.cost_ratio.toFixed(2)} ×`));
 }
 
-/** All models that were asked. */
+/** All models that were called. */
 function models(run, figure) {
   const names = modelsOf(run);
   const each = names.map((name, at) => [at > 0 && ', ', named(name)]);
@@ -606,33 +604,33 @@ function models(run, figure) {
 const isShown = ({ result, refusal }) => Boolean(result.added || result.raw || refusal);
 
 function noText(run) {
-  const said = ({ result }) =>
+  const hadText = ({ result }) =>
     result.added_bytes > 0 || ['no-json', 'declined', 'cancelled'].includes(result.failure?.failure);
-  if (!run.steps.some(said)) return null;
+  if (!run.steps.some(hadText)) return null;
   return h(
     'p',
     { class: 'notice' },
-    h('strong', {}, `The text of this run ${run.has_text ? 'is not shown' : 'was not kept'}. `),
+    h('strong', {}, `The text of this run ${run.has_text ? 'is not shown' : 'was not recorded'}. `),
     run.has_text
-      ? 'It is kept for whoever asks again with the same key, and the gateway shows only what happened. To see the text of runs, set '
-      : 'The gateway records only what happened, not what was said. To see the text of future runs, set ',
+      ? 'It is stored for retries with the same idempotency key, and the gateway shows metadata only. To see the text of runs, set '
+      : 'The gateway records metadata only. To see the text of future runs, set ',
     h('code', {}, 'serve.record = "full"'),
     '.',
   );
 }
 
-/** Whether a part of an answer is not whole. */
+/** Whether a part of an answer is incomplete. */
 const isOpen = ({ cut, stop }) => Boolean(cut?.offset > 0 || stop);
 
-function whatIsMissing(run, parts) {
-  if (run.outcome === 'partial' || run.outcome === 'failed') return missing(run, parts);
+function incomplete(run, parts) {
+  if (run.outcome === 'partial' || run.outcome === 'failed') return failureSection(run, parts);
   return run.left && run.upstream_fault ? fault(run) : null;
 }
 
-/** Why it is not whole, and what there is nevertheless. */
-function missing(run, parts) {
+/** Why a run is not complete, and what was received nevertheless. */
+function failureSection(run, parts) {
   const [, help] = run.unfit ? [] : (REASONS[run.reason] ?? []);
-  const why = run.unfit ? unfitWhy(run.unfit) : whyOf(run) || 'The reason is not known.';
+  const why = run.unfit ? unfitWhy(run.unfit) : whyOf(run) || 'The reason is unknown.';
   return h(
     'section',
     { class: 'missing', 'aria-labelledby': 'missing-title' },
@@ -640,10 +638,10 @@ function missing(run, parts) {
       'h2',
       { id: 'missing-title' },
       run.outcome === 'partial'
-        ? 'What is missing'
+        ? 'Why it is incomplete'
         : run.reason === 'no-json'
           ? 'Why there is no document'
-          : 'Why there is nothing',
+          : 'Why it failed',
     ),
     h('p', {}, h('strong', {}, why), ' ', run.upstream_fault ? faultHelp(run.upstream_fault) : help),
     run.reason === 'token-limit' && tokenLimit(run),
@@ -653,12 +651,12 @@ function missing(run, parts) {
   );
 }
 
-/** Where a part of an answer stops, and what there is of it. */
+/** Where a part of an answer stops, and what was received of it. */
 function stopped({ first, name, file, isCall, whole, cut: known, stop }) {
   const cut = known?.offset > 0 ? known : null;
   const isDocument = whole.text && !first.plain_text;
   const delivered = h('pre', { class: 'delivered' });
-  const box = h('div', { hidden: true }, h(name ? 'h4' : 'h3', {}, 'What is there'), delivered);
+  const box = h('div', { hidden: true }, h(name ? 'h4' : 'h3', {}, 'Received so far'), delivered);
   if (isDocument && whole.text.length < LONG) {
     askEach({ cut: { text: whole.text } }).then(({ cut: { value } }) => {
       fill(delivered, value?.delivered);
@@ -682,7 +680,7 @@ function stopped({ first, name, file, isCall, whole, cut: known, stop }) {
       h(
         'p',
         {},
-        'Never closed: ',
+        'Unclosed: ',
         openTrail(cut.path).map((step, at) => [
           at > 0 && ' › ',
           h('code', { class: 'path' }, step),
@@ -691,7 +689,7 @@ function stopped({ first, name, file, isCall, whole, cut: known, stop }) {
     box,
     isDocument &&
       isCall &&
-      h('p', { class: 'muted' }, 'They are not closed: a tool call that is cut must not look whole.'),
+      h('p', { class: 'muted' }, 'They are not closed, because a cut tool call must not look complete.'),
     isDocument &&
       !isCall &&
       h(
@@ -703,52 +701,52 @@ function stopped({ first, name, file, isCall, whole, cut: known, stop }) {
   ];
 }
 
-/** Which limit was reached, and by whose count. */
+/** Which limit was reached, and who counted. */
 function tokenLimit(run) {
-  const taken = run.steps.reduce((sum, step) => sum + step.tokens, 0);
-  if (!run.max_total_tokens || taken < run.max_total_tokens) return null;
-  const others =
-    taken === run.output_tokens
-      ? whose(run)
-      : `by the count that the run went by; the provider's own count is ${number(run.output_tokens)}`;
+  const used = run.steps.reduce((sum, step) => sum + step.tokens, 0);
+  if (!run.max_total_tokens || used < run.max_total_tokens) return null;
+  const note =
+    used === run.output_tokens
+      ? countedBy(run)
+      : `by the count used for the limit; the provider's own count is ${number(run.output_tokens)}`;
   return h(
     'p',
     {},
-    `All answers together may have ${counted(run.max_total_tokens, 'token')}; they had ${number(taken)}${others && `, ${others}`}.`,
+    `The limit for all answers together is ${counted(run.max_total_tokens, 'token')}; they had ${number(used)}${note && `, ${note}`}.`,
   );
 }
 
-/** What the upstream said, or what happened on the way to it. */
-function fault({ upstream, upstream_fault: told }) {
-  const { message, retried } = told;
+/** The message of the upstream, or the error of the connection to it. */
+function fault({ upstream, upstream_fault: fault }) {
+  const { message, retried } = fault;
   const where = upstream ? [' at ', h('code', {}, upstream)] : '';
   return h(
     'div',
     { class: 'fault' },
-    h('p', {}, 'The upstream', where, ` ${faultDone(told)}:`),
-    h('pre', { class: 'code', dir: direction(message) }, message || 'nothing'),
-    retried && h('p', {}, unanswered(retried)),
+    h('p', {}, 'The upstream', where, ` ${faultDone(fault)}:`),
+    h('pre', { class: 'code', dir: direction(message) }, message || '(no message)'),
+    retried && h('p', {}, retriedText(retried)),
   );
 }
 
-/** What whoever asked for too much was told, and the window that it was too much for. */
+/** The error that the client got for a request over the limit, and the window. */
 function unfit({ model, unfit: { message, overflow, budget } }) {
   return h(
     'div',
     { class: 'fault' },
-    h('p', {}, 'The client was told:'),
+    h('p', {}, 'Error sent to the client:'),
     h('pre', { class: 'code' }, message),
     windowView({ ...budget, over: overflow, model }),
   );
 }
 
-/** The containers on the way to a cut. */
+/** The open containers at a cut. */
 function openTrail(pointer) {
   const parts = pointer.split('/').slice(1, -1);
-  return ['the root', ...parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))];
+  return ['root', ...parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))];
 }
 
-/** The window of each attempt. Whoever has chosen one stays with it. */
+/** The window of each attempt. The chosen attempt stays when the run changes. */
 function windowSection() {
   let run = null;
   let planned = [];
@@ -759,9 +757,9 @@ function windowSection() {
     const { step, attempt } = planned[at];
     label.textContent = `attempt ${attempt} of ${run.steps.length}`;
     slider.setAttribute('aria-valuetext', label.textContent);
-    const told = JSON.stringify([attempt, step.tokens, step.budget]);
-    if (told === shown) return;
-    shown = told;
+    const state = JSON.stringify([attempt, step.tokens, step.budget]);
+    if (state === shown) return;
+    shown = state;
     fill(
       holder,
       windowView({
@@ -793,7 +791,7 @@ function windowSection() {
   const view = h(
     'section',
     { 'aria-labelledby': 'window-title' },
-    h('div', { class: 'section-head' }, h('h2', { id: 'window-title' }, 'The window'), chosen),
+    h('div', { class: 'section-head' }, h('h2', { id: 'window-title' }, 'Token budget'), chosen),
     holder,
   );
   return (next) => {
@@ -819,7 +817,7 @@ function attemptsSection(run, list) {
   );
 }
 
-/** What was written, part by part: choices and tool calls are documents of their own. */
+/** The text of each part: choices and tool calls are separate documents. */
 function documentsView(choose) {
   const all = h('div', { class: 'documents' });
   const views = [];
@@ -828,13 +826,13 @@ function documentsView(choose) {
       views[at] ??= documentView((attempt) => choose(run, attempt), part);
       return views[at](part);
     });
-    // Those that are there stay where they are.
+    // Sections that are there stay in place.
     all.append(...sections.filter((section) => section && section.parentElement !== all));
     return all.firstChild ? all : null;
   };
 }
 
-/** How long a part of an answer has become. */
+/** The length of a part of an answer. */
 function bytesOf(steps, first) {
   const grown = steps.filter(
     (step) => step.result.result === 'grown' && isSamePart(steps, step, first),
@@ -859,13 +857,13 @@ const partOf = ({ part }) =>
     .filter(Boolean)
     .join(' of ');
 
-/** One document, or one text, drawn again and again while it grows. Whoever is at it stays there. */
+/** One document or text, redrawn while it grows. Focus and scroll position stay. */
 function documentView(choose, { first }) {
   const isPlain = Boolean(first.plain_text);
   const word = isPlain ? 'text' : 'document';
   const id = ['document-title', first.part?.choice, first.part?.tool_call].join('-');
   const title = h('h2', { id });
-  const taking = h('div', { class: 'actions' });
+  const tools = h('div', { class: 'actions' });
   const holder = h('div');
   let part = null;
   let bar = null;
@@ -876,7 +874,7 @@ function documentView(choose, { first }) {
     Text: () => textView(part.whole, { label: label() }),
   };
   const boxes = {};
-  /** Shows what is there now in the way that is chosen. */
+  /** Shows the current text in the chosen view. */
   const show = () => {
     if (boxes[shown]) boxes[shown].renew(part.whole, label());
     boxes[shown] ??= make[shown]();
@@ -909,13 +907,13 @@ function documentView(choose, { first }) {
         'div',
         { class: 'actions' },
         !isPlain && h('div', { class: 'segmented', role: 'group', 'aria-label': 'Show as' }, buttons),
-        taking,
+        tools,
       ),
     ),
     h(
       'p',
       { class: 'muted' },
-      'Each coloured stretch was written by one attempt; choose one to see it.',
+      'Each coloured section was written by one attempt. Select one to see that attempt.',
     ),
     holder,
   );
@@ -923,23 +921,23 @@ function documentView(choose, { first }) {
     if (!next.whole.text) return null;
     const before = part;
     part = next;
-    const called = `${word}${part.name && ` of ${part.name}`}`;
+    const name = `${word}${part.name && ` of ${part.name}`}`;
     if (part.name !== before?.name) {
-      fill(title, `The ${called}`);
+      fill(title, `The ${name}`);
       fill(
-        taking,
-        copyButton('Copy', async () => part.whole.text, called),
+        tools,
+        copyButton('Copy', async () => part.whole.text, name),
         saveButton('Save', `${part.file}.${isPlain ? 'txt' : 'json'}`, async () => part.whole.text),
       );
     }
     if (before && isSame(before.whole, part.whole)) return view;
     holder.className = isPlain && part.whole.text.length < SHORT ? 'document short' : 'document';
-    const held = bar?.contains(document.activeElement) && document.activeElement.dataset.attempt;
+    const focused = bar?.contains(document.activeElement) && document.activeElement.dataset.attempt;
     const grown = growth(part.whole, choose);
     if (bar) bar.replaceWith(grown);
     else holder.before(grown);
     bar = grown;
-    if (held) bar.querySelector(`[data-attempt="${held}"]`)?.focus({ preventScroll: true });
+    if (focused) bar.querySelector(`[data-attempt="${focused}"]`)?.focus({ preventScroll: true });
     show();
     return view;
   };
@@ -949,44 +947,44 @@ function documentView(choose, { first }) {
 const isSame = (one, other) =>
   one.text === other.text && JSON.stringify(one.pieces) === JSON.stringify(other.pieces);
 
-/** Where only metadata are kept there is a request, and nothing in it. */
-const isRequestKept = (run) =>
+/** Whether the request was recorded. With metadata only, a request has no content. */
+const hasRequest = (run) =>
   Boolean(run.trace ? run.request : run.request?.messages?.some((message) => message.content));
 
-/** A run as the gateway tells it, letter by letter; before it is told anywhere, as it is known. */
+/** The JSON of a run, as the gateway sends it; before the run is recorded, as the page knows it. */
 async function traceText(run) {
   const text = await askText(`/api/runs/${encodeURIComponent(run.id)}?text=true&missing=nothing`);
-  // Of a run that is not recorded yet nothing is told.
-  return text === 'null' ? JSON.stringify(run, null, 2) : laidOut(text);
+  // The gateway sends `null` for a run that is not recorded yet.
+  return text === 'null' ? JSON.stringify(run, null, 2) : formatted(text);
 }
 
-/** The same of its request. */
-const requestText = async (run) => laidOut(member(await traceText(run), 'request'));
+/** The JSON of its request. */
+const requestText = async (run) => formatted(member(await traceText(run), 'request'));
 
-/** What was asked, which stays as it is. */
+/** The request of the client. */
 function requestSection() {
   let shown = null;
-  let isAsked = false;
+  let isLoaded = false;
   const details = h(
     'details',
     {
       class: 'full',
       ontoggle: async () => {
-        if (!details.open || isAsked) return;
-        isAsked = true;
+        if (!details.open || isLoaded) return;
+        isLoaded = true;
         try {
           details.append(textView({ text: await requestText(shown) }, { label: 'Request' }));
         } catch (error) {
-          isAsked = false;
+          isLoaded = false;
           details.append(h('p', { class: 'wrong' }, error.message));
         }
       },
     },
-    h('summary', {}, 'What was asked'),
+    h('summary', {}, 'Request'),
   );
   const view = h('section', {}, details);
   return (run) => {
-    if (!isRequestKept(run)) return null;
+    if (!hasRequest(run)) return null;
     shown = run;
     return view;
   };

@@ -1,75 +1,75 @@
-// The list of runs, as they happen.
+// The list of runs, updated live.
 
 import { ask, askModel, gateway, listen } from './api.js';
 import { copyButton, fill, h, name as named, say, settled } from './dom.js';
 import { beginning } from './text.js';
 import { gauge } from './window.js';
 import {
-  about,
+  approximate,
   clock,
   counted,
-  lasted,
   modelsOf,
   money,
-  notAnswered,
   number,
   outcome,
   path,
   place,
+  progressText,
   REASONS,
+  retryingText,
   roundedMoney,
   searchTerms,
   share,
-  soFar,
+  timeTaken,
   unpriced,
 } from './words.js';
 
-/** How many runs are read at first, and with every wish for more. */
-const AT_ONCE = 100;
+/** How many runs are read at first, and each time more are requested. */
+const PAGE_SIZE = 100;
 
-/** What other gateways record in the same store is told by no event of this one. */
-const LOOK_AGAIN = 3000;
+/** How often the list is read again: no event reports what other gateways record in the store. */
+const REFRESH_MS = 3000;
 
-/** Sums over all runs are asked for so seldom that it takes this part of the time at most. */
-const PART_FOR_SUMS = 1 / 20;
+/** The largest part of the time that requests for totals may take. */
+const TOTALS_LOAD = 1 / 20;
 
-/** What happens within so many milliseconds is drawn at once. */
-const DRAWN_AT_ONCE = 150;
+/** Events within this time are drawn together. */
+const DRAW_DELAY_MS = 150;
 
-/** The gateway reads no more of what is looked for. */
+/** The gateway ignores the rest of a longer search text. */
 const LONGEST_SEARCH = 400;
 
-/** What shows that something happened to a run. */
-const SEEN = ['ended_at', 'outcome', 'iterations', 'output_tokens', 'paused_ms'];
+/** The fields that show that a run has changed. */
+const CHANGING = ['ended_at', 'outcome', 'iterations', 'output_tokens', 'paused_ms'];
 
-/** Each with the states that it lets through: what nobody works on has stopped, too. */
+/** The filters: name, label and the states that pass. */
 const FILTERS = [
   ['', 'All', ''],
   ['running', 'Running', 'running'],
-  ['whole', 'Whole', 'complete'],
+  ['complete', 'Complete', 'complete'],
   ['partial', 'Partial', 'partial'],
   ['failed', 'Failed', 'failed'],
   ['stopped', 'Stopped', 'cancelled,left'],
 ];
 
-/** What a run is called that is in a state. */
-const WORDS = [
+/** The states of runs at the gateway, and the words for them. */
+const STATES = [
   ['running', 'running'],
-  ['complete', 'whole'],
+  ['complete', 'complete'],
   ['partial', 'partial'],
   ['failed', 'failed'],
-  ['cancelled', 'stopped'],
-  ['left', 'broken off'],
+  ['cancelled', 'cancelled'],
+  ['left', 'interrupted'],
 ];
 
-/** What is told of each run: a heading, a class, what a heading leaves out, and a shorter heading. */
+/** The columns: heading, class, tooltip and short heading. */
 const COLUMNS = [
   ['Outcome'],
   ['Run and model'],
   ['Attempts, steps', 'figure tries', '', 'Attempts'],
   ['Tokens in', 'figure'],
   ['Tokens out', 'figure'],
-  ['Fullest window', '', 'how full the window of the model was in the largest call', 'Window'],
+  ['Peak window use', '', 'how full the window of the model was in the largest call', 'Window'],
   ['Cost', 'figure cost', 'rounded to six places; the run itself has the exact amount'],
   ['Took', 'figure took'],
   ['Began', 'figure'],
@@ -82,23 +82,23 @@ export async function showRuns(frame, { parameters, signal }) {
   let filter = FILTERS.some(([name]) => name === parameters.get('outcome'))
     ? parameters.get('outcome')
     : '';
-  let wanted = parameters.get('q') ?? '';
-  // Runs of which the row is older than what is known.
+  let searchText = parameters.get('q') ?? '';
+  // Runs whose row has to be drawn again.
   const stale = new Set();
-  // What the gateway told last of the latest runs, whatever is looked for.
+  // The latest runs of the gateway, regardless of the search.
   let latest = new Set();
-  // Of those that are looked for, all are there from this one on, and not more than so many.
+  // The oldest run that the search has loaded, and how many runs are shown.
   let oldest = '';
-  let room = AT_ONCE;
+  let limit = PAGE_SIZE;
   let mayBeMore = false;
-  let sums = null;
-  // The state in which each run is in these sums, as far as it is known here.
+  let totals = null;
+  // The state in which the totals count each run, as far as known.
   let countedAs = new Map();
-  // What the gateway found for what is looked for: it knows more of a run than a list tells.
-  let answers = new Set();
-  // Whether anything has happened since, and when sums are made again at the earliest.
+  // The runs that the gateway found: it searches more fields than the list has.
+  let matching = new Set();
+  // Whether a run has changed since the totals were read, and when to read them again.
   let isNew = false;
-  let nextSums = Infinity;
+  let nextTotals = Infinity;
   let isWaiting = false;
   let searching = new AbortController();
 
@@ -108,8 +108,8 @@ export async function showRuns(frame, { parameters, signal }) {
   const server = h('ul', { class: 'findings', 'aria-label': 'The upstream', hidden: true });
   const more = h(
     'button',
-    { type: 'button', hidden: true, onclick: () => lookUp(oldest).catch(() => {}) },
-    `Show ${number(AT_ONCE)} more`,
+    { type: 'button', hidden: true, onclick: () => load(oldest).catch(() => {}) },
+    `Show ${number(PAGE_SIZE)} more`,
   );
   const buttons = FILTERS.map(([name, label]) =>
     h(
@@ -122,10 +122,10 @@ export async function showRuns(frame, { parameters, signal }) {
     id: 'search',
     type: 'search',
     placeholder: 'run, model, reason, error',
-    value: wanted,
+    value: searchText,
     oninput: settled(150, () => {
-      wanted = search.value;
-      sought();
+      searchText = search.value;
+      searchAgain();
     }),
   });
 
@@ -146,7 +146,7 @@ export async function showRuns(frame, { parameters, signal }) {
       ),
       (table = h(
         'table',
-        // What is drawn as cards on a small screen is a table all the same.
+        // On a small screen the rows are drawn as cards, so the roles are set explicitly.
         { class: 'figures list', role: 'table' },
         h('caption', { class: 'unseen' }, 'Runs, the latest first'),
         h(
@@ -172,101 +172,102 @@ export async function showRuns(frame, { parameters, signal }) {
     buttons.forEach((button, place) =>
       button.setAttribute('aria-pressed', String(FILTERS[place][0] === name)),
     );
-    sought();
+    searchAgain();
   }
 
-  /** Something else is looked for. What of it is known is there at once. */
-  function sought() {
-    remember();
-    // Nobody waits any more for what was looked for before.
+  /** Starts a search. Matching runs that are known already are shown at once. */
+  function searchAgain() {
+    updateAddress();
     searching.abort();
     searching = new AbortController();
-    [oldest, room, mayBeMore, sums] = ['', AT_ONCE, false, null];
-    answers = new Set();
+    [oldest, limit, mayBeMore, totals] = ['', PAGE_SIZE, false, null];
+    matching = new Set();
     draw();
-    lookUp().catch(() => {});
-    addUp();
+    load().catch(() => {});
+    loadTotals();
   }
 
-  /** What is looked for, as the gateway reads it. */
+  /** The query string of the search. */
   function query(more = {}) {
     const [, , states] = FILTERS.find(([name]) => name === filter);
-    const asked = { outcome: states, q: beginning(searchTerms(wanted), LONGEST_SEARCH), ...more };
-    const given = Object.entries(asked).filter(([, value]) => value !== '');
-    return new URLSearchParams(given).toString();
+    const terms = beginning(searchTerms(searchText), LONGEST_SEARCH);
+    const parameters = Object.entries({ outcome: states, q: terms, ...more });
+    return new URLSearchParams(parameters.filter(([, value]) => value !== '')).toString();
   }
 
-  /** Reads those that are looked for, or more of them. */
-  async function lookUp(before = '') {
+  /** Loads the first page of the search, or the page before a run. */
+  async function load(before = '') {
     const search = searching.signal;
-    // One more than is shown tells whether there are more.
-    const asked = query({ limit: AT_ONCE + 1, before });
+    // One run more than is shown says whether there are more.
+    const address = `/api/runs?${query({ limit: PAGE_SIZE + 1, before })}`;
     let listed;
     try {
-      listed = await ask(`/api/runs?${asked}`, { signal: AbortSignal.any([signal, search]) });
+      listed = await ask(address, { signal: AbortSignal.any([signal, search]) });
     } catch (error) {
-      // Meanwhile something else is looked for.
+      // Another search has begun.
       if (search.aborted) return;
       throw error;
     }
     if (search.aborted) return;
-    mayBeMore = listed.length > AT_ONCE;
-    listed = listed.slice(0, AT_ONCE);
-    take(listed);
+    mayBeMore = listed.length > PAGE_SIZE;
+    listed = listed.slice(0, PAGE_SIZE);
+    merge(listed);
     for (const { id } of listed) {
-      answers.add(id);
-      // What is found now is in the sums, though it was not known here when they came.
-      if (sums && !countedAs.get(id)) countedAs.set(id, stateOf(runs.get(id)));
+      matching.add(id);
+      // The totals include this run, though it was unknown here when they were read.
+      if (totals && !countedAs.get(id)) countedAs.set(id, stateOf(runs.get(id)));
     }
-    if (before) room += AT_ONCE;
+    if (before) limit += PAGE_SIZE;
     else if (!isPart()) latest = new Set(listed.map(({ id }) => id));
     oldest = listed.at(-1)?.id ?? oldest;
     draw();
   }
 
-  /** Has all recorded runs added up that are looked for. */
-  async function addUp() {
+  /** Loads the totals of all recorded runs that match the search. */
+  async function loadTotals() {
     const search = searching.signal;
     const began = Date.now();
-    [isNew, nextSums] = [false, Infinity];
+    [isNew, nextTotals] = [false, Infinity];
     try {
       const either = AbortSignal.any([signal, search]);
-      // Both at once, so that it is known in which state a run was that is in the sums.
-      const totals = ask(`/api/runs/totals?${query()}`, { signal: either });
-      const [told] = await Promise.all([totals, read()]);
+      // Both at once, so that the state in which the totals count each run is known.
+      const [loaded] = await Promise.all([
+        ask(`/api/runs/totals?${query()}`, { signal: either }),
+        refresh(),
+      ]);
       if (search.aborted) return;
-      sums = told;
+      totals = loaded;
       const recorded = [...runs.values()].filter((run) => run.isRecorded && matches(run));
       countedAs = new Map(recorded.map((run) => [run.id, stateOf(run)]));
     } catch {
-      // What was told before is there all the same.
+      // The earlier totals stay on display.
     }
     if (search.aborted) return;
-    nextSums = Date.now() + Math.max(LOOK_AGAIN, (Date.now() - began) / PART_FOR_SUMS);
+    nextTotals = Date.now() + Math.max(REFRESH_MS, (Date.now() - began) / TOTALS_LOAD);
     draw();
   }
 
-  function remember() {
+  function updateAddress() {
     const query = new URLSearchParams();
     if (filter) query.set('outcome', filter);
-    if (wanted) query.set('q', wanted);
+    if (searchText) query.set('q', searchText);
     const text = query.toString();
     history.replaceState(null, '', text ? `#/runs?${text}` : '#/runs');
   }
 
   const matches = (run) => {
-    const { word, name } = outcome(run);
-    const kind = name === 'left' ? 'stopped' : name;
+    const { word } = outcome(run);
+    const kind = ['cancelled', 'interrupted'].includes(word) ? 'stopped' : word;
     if (filter && filter !== kind) return false;
-    if (answers.has(run.id)) return true;
-    // As the gateway looks for them: in what is shown, and in what is only named.
-    const words = wanted.trim().toLowerCase().split(/\s+/);
+    if (matching.has(run.id)) return true;
+    // The fields that the gateway searches, and the words that the list shows for them.
+    const words = searchText.trim().toLowerCase().split(/\s+/);
     const text = [
       run.id,
-      called(run),
+      names(run),
       ...modelsOf(run),
       word,
-      { whole: 'complete', stopped: 'cancelled' }[name] ?? name,
+      stateOf(run),
       run.reason,
       run.cut?.path,
       run.stopped_at?.why,
@@ -276,17 +277,17 @@ export async function showRuns(frame, { parameters, signal }) {
     ]
       .join(' ')
       .toLowerCase();
-    // What is too long for a list is shown with dots at its end.
+    // The list shortens long texts with an ellipsis.
     return words.every((word) => text.includes(word.replaceAll(/^…+|…+$/g, '')));
   };
 
-  /** Whether only some of all runs are looked for. */
-  const isPart = () => Boolean(filter || wanted.trim());
+  /** Whether the search leaves out some runs. */
+  const isPart = () => Boolean(filter || searchText.trim());
 
-  const isRunning = (run) => outcome(run).name === 'running';
+  const isRunning = (run) => outcome(run).word === 'running';
 
-  /** What a run is in the sums of the gateway. */
-  const stateOf = (run) => WORDS.find(([, word]) => word === outcome(run).word)[0];
+  /** The state of a run in the totals of the gateway. */
+  const stateOf = (run) => STATES.find(([, word]) => word === outcome(run).word)[0];
 
   function drawSoon() {
     if (isWaiting) return;
@@ -294,21 +295,21 @@ export async function showRuns(frame, { parameters, signal }) {
     setTimeout(() => {
       isWaiting = false;
       if (!signal.aborted) draw();
-    }, DRAWN_AT_ONCE);
+    }, DRAW_DELAY_MS);
   }
 
   function draw() {
     const sorted = [...runs.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
-    const found = sorted.filter(matches);
-    const last = found.filter((run) => !mayBeMore || run.id >= oldest)[room - 1];
-    // What has come since takes the place of the oldest, or a list that is left open would grow for ever.
-    if (last && last !== found.at(-1)) [oldest, mayBeMore] = [last.id, true];
-    // There may be others before the oldest, which nobody has read.
-    const there = found.filter((run) => !mayBeMore || run.id >= oldest || isRunning(run));
-    forgetAllBut(there);
-    // Rows that stay are not touched, or they would lose their focus.
+    const matched = sorted.filter(matches);
+    const last = matched.filter((run) => !mayBeMore || run.id >= oldest)[limit - 1];
+    // New runs push out the oldest, so that an open list does not grow without limit.
+    if (last && last !== matched.at(-1)) [oldest, mayBeMore] = [last.id, true];
+    // Older runs are hidden: between them there may be runs that were not loaded.
+    const shown = matched.filter((run) => !mayBeMore || run.id >= oldest || isRunning(run));
+    forgetAllBut(shown);
+    // Unchanged rows stay in the document, so that they keep the focus.
     let at = body.firstChild;
-    for (const run of there) {
+    for (const run of shown) {
       const before = rows.get(run.id);
       const row = before && !stale.has(run.id) ? before : drawn(run);
       if (at === before && before) at = row;
@@ -320,7 +321,7 @@ export async function showRuns(frame, { parameters, signal }) {
       at.remove();
       at = next;
     }
-    summarise(sorted, there);
+    summarise(sorted, shown);
   }
 
   function drawn(run) {
@@ -334,9 +335,9 @@ export async function showRuns(frame, { parameters, signal }) {
     return row;
   }
 
-  /** Keeps what is shown, what is running, and the latest, by which it is seen what is new. */
-  function forgetAllBut(there) {
-    const kept = new Set(there);
+  /** Keeps shown runs, running ones, and the latest, which show which runs are new. */
+  function forgetAllBut(shown) {
+    const kept = new Set(shown);
     for (const run of runs.values()) {
       if (kept.has(run)) continue;
       rows.delete(run.id);
@@ -345,22 +346,22 @@ export async function showRuns(frame, { parameters, signal }) {
     }
   }
 
-  /** What is looked for in all recorded runs, and not only in those that are drawn. */
-  function summarise(sorted, there) {
+  /** Shows the totals of all matching runs, not only of those in the list. */
+  function summarise(sorted, shown) {
     const isPriced = (run) => run.cost || run.partial_cost;
-    // Nothing is told of what nobody has given a price.
-    table.classList.toggle('priced', Boolean(sums?.cost) || there.some(isPriced));
-    summary.textContent = sums ? summed(sums, statesNow()) : '';
+    // Without prices there is no cost column.
+    table.classList.toggle('priced', Boolean(totals?.cost) || shown.some(isPriced));
+    summary.textContent = totals ? totalsText(totals, stateCounts()) : '';
     more.hidden = !mayBeMore;
-    nothing.hidden = there.length > 0;
-    if (there.length > 0) return;
-    if (sorted.length > 0 || isPart()) fill(nothing, h('p', {}, 'No run is like that.'));
+    nothing.hidden = shown.length > 0;
+    if (shown.length > 0) return;
+    if (sorted.length > 0 || isPart()) fill(nothing, h('p', {}, 'No matching runs'));
     else if (!nothing.firstChild) fill(nothing, firstSteps());
   }
 
-  /** How many runs are in which state: as the gateway said, with what has happened since to each. */
-  function statesNow() {
-    const states = { ...sums.outcomes };
+  /** The number of runs in each state: the gateway's totals, updated by later events. */
+  function stateCounts() {
+    const states = { ...totals.outcomes };
     const add = (state, one) => (states[state] = (states[state] ?? 0) + one);
     for (const run of runs.values()) {
       const before = countedAs.get(run.id);
@@ -372,22 +373,22 @@ export async function showRuns(frame, { parameters, signal }) {
     return states;
   }
 
-  /** Sums in words, and what they are about. */
-  function summed({ looked_at, is_all, priced, unpriced: others, cost, ...tokens }, states) {
-    const there = WORDS.filter(([name]) => states[name] > 0);
-    const words = there.map(([name, word]) => `${number(states[name])} ${word}`);
-    const count = there.reduce((sum, [name]) => sum + states[name], 0);
+  /** The totals as a line of text. */
+  function totalsText({ looked_at, is_all, priced, unpriced: others, cost, ...tokens }, states) {
+    const present = STATES.filter(([name]) => states[name] > 0);
+    const words = present.map(([name, word]) => `${number(states[name])} ${word}`);
+    const count = present.reduce((sum, [name]) => sum + states[name], 0);
     const all = is_all ? counted(looked_at, 'recorded run') : `the last ${number(looked_at)} runs`;
     if (count === 0) return isPart() ? `none of ${all}` : '';
     const what = isPart() ? `${number(count)} of ${all}` : is_all ? counted(count, 'run') : all;
-    const whose = others > 0 ? `for the ${number(priced)} with prices` : 'in all';
-    const isOver = there.some(([name]) => name !== 'running');
+    const scope = others > 0 ? `for the ${number(priced)} with prices` : 'in total';
+    const hasEnded = present.some(([name]) => name !== 'running');
     return [
       `${what}: ${words.join(', ')}`,
-      isOver && `${number(tokens.input_tokens)} tokens in, ${number(tokens.output_tokens)} out`,
+      hasEnded && `${number(tokens.input_tokens)} tokens in, ${number(tokens.output_tokens)} out`,
       tokens.cache_hit_rate > 0 && `${share(tokens.cache_hit_rate, 1)} of input cached`,
       tokens.cost_ratio > 1 && `cost ratio ${tokens.cost_ratio.toFixed(2)}`,
-      cost && `${money(cost)} ${whose}`,
+      cost && `${money(cost)} ${scope}`,
     ]
       .filter(Boolean)
       .join('; ');
@@ -404,100 +405,99 @@ export async function showRuns(frame, { parameters, signal }) {
       say(`Run ${run.id} of ${run.model ?? before.model}: ${now}`);
   }
 
-  /** The latest runs, whatever is looked for. */
-  async function read() {
-    const listed = await ask(`/api/runs?limit=${AT_ONCE}`, { signal });
-    // So many have come that nobody knows what was between.
+  /** Reads the latest runs, regardless of the search. */
+  async function refresh() {
+    const listed = await ask(`/api/runs?limit=${PAGE_SIZE}`, { signal });
+    // If all of them are new, there may be others between them and the known runs.
     const isGap =
-      latest.size > 0 && listed.length >= AT_ONCE && !listed.some(({ id }) => runs.has(id));
-    take(listed);
+      latest.size > 0 && listed.length >= PAGE_SIZE && !listed.some(({ id }) => runs.has(id));
+    merge(listed);
     latest = new Set(listed.map(({ id }) => id));
-    if (isGap) return lookUp();
+    if (isGap) return load();
     draw();
   }
 
-  function take(listed) {
+  function merge(listed) {
     for (const run of listed) {
       const known = runs.get(run.id);
-      // Where the gateway does not know whether somebody works on it, an event may have told that
-      // nobody does.
+      // For a run of another gateway, an event may have reported the interruption.
       const left = Boolean(run.left || (run.elsewhere && known?.left));
       if (known) known.isRecorded = true;
-      if (known && SEEN.every((name) => known[name] === run[name]) && Boolean(known.left) === left)
+      if (known && CHANGING.every((name) => known[name] === run[name]) && Boolean(known.left) === left)
         continue;
-      const seen = { ...(run.pipeline ? {} : known), ...run, left, isRecorded: true };
-      if (known) update(seen);
+      const merged = { ...(run.pipeline ? {} : known), ...run, left, isRecorded: true };
+      if (known) update(merged);
       else {
-        runs.set(run.id, seen);
+        runs.set(run.id, merged);
         isNew = true;
       }
     }
   }
 
-  function heard(name, told) {
-    if (!told) return;
-    const nothing = { asking: undefined, retrying: undefined, growing: undefined };
-    if (name === 'growing') return grow(told);
-    if (name === 'began') update({ ...told, left: false });
-    else if (name === 'ended') update({ ...told, left: false, ...nothing });
-    else if (name === 'left') update({ ...told, left: true, ...nothing });
-    else if (name === 'asking' && runs.has(told.run))
-      update({ ...nothing, id: told.run, asking: told.number, left: false });
-    else if (name === 'retrying' && runs.has(told.run))
-      update({ id: told.run, asking: told.number, retrying: told });
-    else if (name === 'step' && runs.has(told.run)) {
-      const run = runs.get(told.run);
-      const input = told.told?.input ?? told.budget?.input_token_count ?? 0;
+  function onEvent(name, data) {
+    if (!data) return;
+    const idle = { asking: undefined, retrying: undefined, growing: undefined };
+    if (name === 'growing') return grow(data);
+    if (name === 'began') update({ ...data, left: false });
+    else if (name === 'ended') update({ ...data, left: false, ...idle });
+    else if (name === 'left') update({ ...data, left: true, ...idle });
+    else if (name === 'asking' && runs.has(data.run))
+      update({ ...idle, id: data.run, asking: data.number, left: false });
+    else if (name === 'retrying' && runs.has(data.run))
+      update({ id: data.run, asking: data.number, retrying: data });
+    else if (name === 'step' && runs.has(data.run)) {
+      const run = runs.get(data.run);
+      const input = data.told?.input ?? data.budget?.input_token_count ?? 0;
       update({
-        id: told.run,
-        ...nothing,
-        ...(told.budget && { window_assumed: told.budget.basis?.window === 'assumed' }),
-        iterations: told.number,
+        id: data.run,
+        ...idle,
+        ...(data.budget && { window_assumed: data.budget.basis?.window === 'assumed' }),
+        iterations: data.number,
         input_tokens: (run.input_tokens ?? 0) + input,
-        output_tokens: (run.output_tokens ?? 0) + told.tokens,
-        window: told.budget?.window || run.window,
-        peak_tokens: Math.max(run.peak_tokens ?? 0, input + told.tokens),
+        output_tokens: (run.output_tokens ?? 0) + data.tokens,
+        window: data.budget?.window || run.window,
+        peak_tokens: Math.max(run.peak_tokens ?? 0, input + data.tokens),
       });
-    } else if (name === 'lagged') read().catch(() => {});
+    } else if (name === 'lagged') refresh().catch(() => {});
     else if (name === 'running') {
-      for (const id of told.runs)
+      for (const id of data.runs)
         if (!runs.has(id)) update({ id, model: '', outcome: null, ended_at: null, iterations: 0 });
-      // What was asked of a gateway that is gone is not answered here.
+      // Calls of a gateway that has stopped get no answer.
       for (const { id, asking } of [...runs.values()])
-        if (asking && !told.runs.includes(id)) update({ id, ...nothing });
+        if (asking && !data.runs.includes(id)) update({ id, ...idle });
     } else return;
     drawSoon();
   }
 
-  /** Shows how much has come of an answer, in its row and nowhere else. */
-  function grow(told) {
-    const run = runs.get(told.run);
+  /** Updates the row of a run whose answer grows. */
+  function grow(data) {
+    const run = runs.get(data.run);
     if (!run || run.ended_at) return;
-    Object.assign(run, { growing: told, asking: told.number, cost: told.cost ?? run.cost });
+    Object.assign(run, { growing: data, asking: data.number, cost: data.cost ?? run.cost });
     run.retrying = undefined;
     const row = rows.get(run.id);
-    // Where there is more to be drawn, this is drawn with it.
+    // A stale row will be redrawn as a whole.
     if (!row || stale.has(run.id)) return;
     const cells = [...line(run).cells];
     [...row.cells].forEach((cell, at) => {
       const isName = cell.tagName === 'TH';
       if (!isName && cell.textContent !== cells[at].textContent) cell.replaceWith(cells[at]);
       if (!isName) return;
-      // Whoever is at the name of the run stays there.
+      // The cell with the link stays, so that it keeps the focus.
       const [why, now] = [cell.querySelector('.why'), cells[at].querySelector('.why')];
       if (why) why.textContent = now.textContent;
       else cell.append(now);
     });
-    if (told.cost) table.classList.add('priced');
+    if (data.cost) table.classList.add('priced');
   }
 
-  /** A list to which nothing will be added says so. */
-  function unrecorded() {
+  /** Shows that the gateway records no runs. */
+  function showUnrecorded() {
     live('off');
     fill(
       nothing,
       h('p', {}, 'This gateway does not record runs (', h('code', {}, 'serve.record'), ').'),
-      h('p', {}, 'The ', h('a', { href: '#/bench' }, 'bench'), ' works all the same.'),
+      h('p', {}, 'The ', h('a', { href: '#/playground' }, 'playground'), ' works without them.'),
     );
     nothing.hidden = runs.size > 0;
   }
@@ -505,36 +505,36 @@ export async function showRuns(frame, { parameters, signal }) {
   const { has_store: hasStore, record, findings } = await gateway();
   fill(server, ...findings.map(finding));
   server.hidden = findings.length === 0;
-  if (!hasStore) return unrecorded();
-  await lookUp();
-  addUp();
-  const again = setInterval(() => {
-    if (!document.hidden) read().catch(() => {});
-  }, LOOK_AGAIN);
-  // A run that lasts shows how long it has.
+  if (!hasStore) return showUnrecorded();
+  await load();
+  loadTotals();
+  const poll = setInterval(() => {
+    if (!document.hidden) refresh().catch(() => {});
+  }, REFRESH_MS);
+  // A running run shows its duration.
   const tick = setInterval(() => {
-    if (isNew && Date.now() >= nextSums && !document.hidden) addUp();
+    if (isNew && Date.now() >= nextTotals && !document.hidden) loadTotals();
     for (const run of runs.values()) {
       if (!run.ended_at && !run.left && run.began_at) {
         const cell = rows.get(run.id)?.querySelector('.took');
-        if (cell) [cell.textContent] = lasted(run);
+        if (cell) [cell.textContent] = timeTaken(run);
       }
     }
   }, 1000);
   signal.addEventListener('abort', () => {
-    clearInterval(again);
+    clearInterval(poll);
     clearInterval(tick);
   });
-  if (record === 'off') return unrecorded();
-  listen('/api/runs/events', heard, signal, live).catch(unrecorded);
+  if (record === 'off') return showUnrecorded();
+  listen('/api/runs/events', onEvent, signal, live).catch(showUnrecorded);
 }
 
-/** Something that was found out about the upstream, and what says so. */
+/** A finding about the upstream, and its source. */
 function finding({ subject, value, source }) {
   return h('li', {}, `${subject}: `, h('strong', {}, value), ` (${source})`);
 }
 
-/** Shows whether events arrive. */
+/** Shows the state of the event stream. */
 export function live(state) {
   const words = {
     live: 'live',
@@ -546,22 +546,22 @@ export function live(state) {
   document.getElementById('live-word').textContent = words[state];
 }
 
-/** The tokens of the answers, unless neither the provider nor anybody else counted them. */
+/** The tokens of the answers, if they were counted. */
 const output = (run) => number(run.output_unknown ? undefined : run.output_tokens);
 
-/** What is told of a run below its name. Runs are found by these words (`api/totals.rs`). */
+/** The remark on a run below its id. The search finds runs by these words (`searchTerms`). */
 function remark(run) {
   const why = run.unfit
     ? `${counted(run.unfit.overflow, 'token')} too many for the window`
     : run.reason
-    ? [REASONS[run.reason]?.[2] ?? run.reason, said(run.upstream_fault)].filter(Boolean).join(': ')
+    ? [REASONS[run.reason]?.[2] ?? run.reason, faultText(run.upstream_fault)].filter(Boolean).join(': ')
     : run.retrying
-      ? notAnswered(run.retrying)
+      ? retryingText(run.retrying)
       : run.asking
-      ? `asking, attempt ${run.asking}${run.growing ? `: ${soFar(run.growing)}` : ''}`
+      ? `attempt ${run.asking}: ${progressText(run.growing)}`
       : run.elsewhere && !run.ended_at && !run.left
-        ? 'not at this gateway, but perhaps at another'
-        : stopped(run);
+        ? 'perhaps running at another gateway'
+        : stopPlace(run);
   const cut =
     run.cut && run.cut.offset > 0 ? `stops ${place(run.cut.place)} at ${path(run.cut.path)}` : '';
   const left =
@@ -570,31 +570,31 @@ function remark(run) {
 }
 
 /** The pipeline and the models of a run. */
-function called(run) {
+function names(run) {
   const [model, ...others] = modelsOf(run);
   const models = others.length > 0 ? `${model} and ${counted(others.length, 'other')}` : model;
   return [run.pipeline, models].filter(Boolean).join(' · ') || '–';
 }
 
 function line(run) {
-  const { word, sign, name, help } = outcome(run);
+  const { word, sign, help } = outcome(run);
   const isText = run.ended_at && run.iterations === 0 && run.outcome === 'complete';
-  const isAsked = run.upstream_fault || (run.ended_at && run.input_tokens > 0);
-  const attempts = Math.max(run.calls ?? run.iterations, isAsked ? 1 : 0);
+  const isCalled = run.upstream_fault || (run.ended_at && run.input_tokens > 0);
+  const attempts = Math.max(run.calls ?? run.iterations, isCalled ? 1 : 0);
   const figures = [
     isText
-      ? h('abbr', { title: 'an answer that needed no joining' }, '1')
+      ? h('abbr', { title: 'a complete answer, nothing to join' }, '1')
       : run.pipeline
         ? counted(run.iterations, 'step')
         : number(attempts),
     number(run.growing ? run.growing.input_tokens : run.input_tokens),
-    run.growing ? about(number(run.growing.output_tokens)) : output(run),
+    run.growing ? approximate(number(run.growing.output_tokens)) : output(run),
     gauge(run.peak_tokens ?? 0, run.window, run.window_assumed),
     cost(run),
-    h('span', { title: lasted(run).join('') }, lasted(run)[0]),
+    h('span', { title: timeTaken(run).join('') }, timeTaken(run)[0]),
     run.began_at ? clock(run.began_at) : '–',
   ];
-  const told = remark(run);
+  const note = remark(run);
   const isOfSeveral = modelsOf(run).length > 1;
   return h(
     'tr',
@@ -604,7 +604,7 @@ function line(run) {
       { role: 'cell' },
       h(
         'span',
-        { class: `badge ${name}`, title: help },
+        { class: `badge ${word}`, title: help },
         h('span', { 'aria-hidden': 'true' }, sign),
         word,
       ),
@@ -613,8 +613,8 @@ function line(run) {
       'th',
       { scope: 'row', role: 'rowheader' },
       h('a', { href: `#/runs/${encodeURIComponent(run.id)}` }, run.id),
-      h('span', { class: 'model', title: isOfSeveral && modelsOf(run).join(', ') }, named(called(run))),
-      told && h('span', { class: 'why' }, told),
+      h('span', { class: 'model', title: isOfSeveral && modelsOf(run).join(', ') }, named(names(run))),
+      note && h('span', { class: 'why' }, note),
     ),
     figures.map((figure, at) => {
       const [label, kind, , short = label] = COLUMNS[at + 2];
@@ -623,35 +623,35 @@ function line(run) {
   );
 }
 
-/** What a run cost, to be compared with others. */
+/** The cost of a run, rounded for the list. */
 function cost(run) {
-  const some = run.partial_cost;
-  const told = some
-    ? `at least ${roundedMoney(some)}`
+  const partial = run.partial_cost;
+  const rounded = partial
+    ? `at least ${roundedMoney(partial)}`
     : run.growing && run.cost
-      ? about(roundedMoney(run.cost))
+      ? approximate(roundedMoney(run.cost))
       : roundedMoney(run.cost);
-  const title = some
-    ? `exactly ${money(some)} ${unpriced(some)}`
+  const title = partial
+    ? `exactly ${money(partial)} ${unpriced(partial)}`
     : run.cost && `exactly ${money(run.cost)}`;
-  return h('span', { title }, told);
+  return h('span', { title }, rounded);
 }
 
-/** Where a pipeline stopped, and why. One that was taken up again has not. */
-function stopped({ outcome, left, stopped_at: at }) {
+/** Where a pipeline stopped and why, unless it was resumed. */
+function stopPlace({ outcome, left, stopped_at: at }) {
   if (!at || !(left || ['failed', 'cancelled'].includes(outcome))) return '';
   if (!at.why) return `in ${at.step_id}`;
   return `in ${at.step_id}: ${at.why.length > 120 ? `${beginning(at.why, 119)}…` : at.why}`;
 }
 
-/** What an upstream said, in a few words. */
-const said = (fault) =>
+/** The fault of an upstream, shortened. */
+const faultText = (fault) =>
   fault &&
   [fault.status, fault.message.length > 80 ? `${beginning(fault.message, 79)}…` : fault.message]
     .filter(Boolean)
     .join(' ');
 
-/** What this is, for whoever looks for the first time, and how to use it, for all others. */
+/** What Overlock does, and how to use it. */
 function introduction() {
   const address = `${location.origin}/v1`;
   return h(
@@ -660,11 +660,11 @@ function introduction() {
     h(
       'div',
       {},
-      h('h1', { id: 'intro-title' }, 'Model answers, kept whole'),
+      h('h1', { id: 'intro-title' }, 'Complete model answers'),
       h(
         'p',
         {},
-        'Overlock stands between your program and its language model. It makes every request fit the model’s window. When an answer is cut off, it asks for the rest and joins the pieces, so that your program gets one whole document.',
+        'Overlock is a gateway between your program and its language model. It makes every request fit the model’s context window. When an answer is cut off, it asks the model to continue and joins the pieces, so that your program gets one complete document.',
       ),
       h(
         'p',
@@ -693,15 +693,15 @@ function example() {
     line('Answer 1', 'is cut off', '{"ports": ["Oslo", "Ber', cut()),
     line(
       'Answer 2',
-      'repeats the end and goes on',
+      'repeats the end and continues',
       h('mark', { class: 'repeated' }, '"Oslo", "Ber'),
       'gen", "Hull"]}',
     ),
-    line('You get', 'one whole document', '{"ports": ["Oslo", "Ber', joint(), 'gen", "Hull"]}'),
+    line('You get', 'one complete document', '{"ports": ["Oslo", "Ber', joint(), 'gen", "Hull"]}'),
   );
 }
 
-/** How to see a run if there is none yet. */
+/** How to get a first run. */
 function firstSteps() {
   const request = {
     model: 'overlock-demo',
@@ -709,7 +709,7 @@ function firstSteps() {
     response_format: { type: 'json_object' },
     messages: [{ role: 'user', content: 'List the elements as JSON.' }],
   };
-  const said = h('p', { role: 'status' });
+  const status = h('p', { role: 'status' });
   const button = h(
     'button',
     {
@@ -720,22 +720,22 @@ function firstSteps() {
         try {
           const run = await askModel({ ...request, stream: false });
           if (run) location.hash = `#/runs/${encodeURIComponent(run)}`;
-          else fill(said, 'It is in the list.');
+          else fill(status, 'The run is in the list.');
         } catch (error) {
-          fill(said, error.message);
+          fill(status, error.message);
         }
         button.disabled = false;
       },
     },
-    'Run the demonstration',
+    'Run the demo',
   );
   return [
     h(
       'p',
       {},
-      'Nothing has been recorded yet. A model is built in whose every answer is cut off, so that you can see what happens then:',
+      'No runs recorded yet. A demo model with truncated answers is built in. Try it:',
     ),
     button,
-    said,
+    status,
   ];
 }

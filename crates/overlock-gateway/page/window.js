@@ -1,9 +1,9 @@
-// The window of a model as a bar of its parts: what each asked for, and what it was given.
+// The window of a model as a bar and a table of its parts: tokens requested and granted.
 
 import { h } from './dom.js';
 import { counted, number, part as partName, share } from './words.js';
 
-/** The parts in the order in which they stand in a prompt. */
+/** The parts in the order of a prompt. */
 const ORDER = [
   'system prompt',
   'tools',
@@ -30,10 +30,9 @@ const shade = (name) => `part-${NAMES[name] ?? name}`;
  * The bar and its table.
  *
  * `window` and `margin` are tokens, `parts` is `[{name, asked, given, at_least?, dropped?, kept?}]`, and
- * `used` what the answer really took, if it is there. What the figures rest on is told with `basis`
- * and the name of the `model`; the places of `messages` that were left out, where they are known.
- * `limit` says whether somebody limited the answer, where that is known: what is planned for it is
- * no limit by itself.
+ * `used` the tokens of the answer, if there is one. `basis` and `model` say how the counts and the
+ * window were found, `messages` which messages were left out, and `limit` whether the answer has a
+ * limit: the tokens planned for it are not a limit.
  */
 export function windowView({ window, margin, parts, used, over = 0, basis, model, messages, limit }) {
   const ordered = inOrder(parts);
@@ -45,18 +44,18 @@ export function windowView({ window, margin, parts, used, over = 0, basis, model
     bar({ ordered, margin, free, used, window, taken, over, isGuess: isGuess(basis), limit }),
     table({ ordered, margin, free, used, window, over, limit }),
     leftOut(ordered, messages),
-    basis && restsOn(basis, window, model),
+    basis && basisNote(basis, window, model),
   );
 }
 
-/** How many tokens of the window a part has: an answer may take more than was planned for it. */
+/** The tokens of a part in the bar: an answer may take more than was planned for it. */
 const drawn = (part, used = 0) =>
   part.name === 'completion' ? Math.max(part.given, used) : part.given;
 
-/** Whether nobody limited the answer. */
+/** Whether the answer has no limit. */
 const isUnlimited = (limit) => limit?.sent === null;
 
-/** What the pieces of a part are called. */
+/** The names of the pieces of a part. */
 const PIECES = {
   history: ['message'],
   'last user message': ['message'],
@@ -67,57 +66,57 @@ const PIECES = {
   'retrieved context': ['block'],
 };
 
-/** What there was no room for of a part. Earlier records do not say how much stayed. */
+/** The pieces of a part that were left out. Earlier records lack the number that stayed. */
 function pieces({ name, dropped, kept }) {
   const [one, many] = PIECES[name] ?? ['piece'];
   if (kept === undefined) return counted(dropped, one, many);
   return `${number(dropped)} of ${counted(kept + dropped, one, many)}`;
 }
 
-/** What there was no room for. */
+/** The notice about everything that was left out. */
 function leftOut(parts, messages = []) {
-  const left = parts.filter((part) => part.dropped > 0);
+  const dropped = parts.filter((part) => part.dropped > 0);
   const which = (part) =>
     part.name === 'history' && messages.length > 0 ? ` (${ranges(messages)})` : '';
   return (
-    left.length > 0 &&
+    dropped.length > 0 &&
     h(
       'p',
       { class: 'notice' },
-      `Left out: ${left.map((part) => pieces(part) + which(part)).join(', ')}.`,
-      left.some((part) => part.at_least) && ' What they would take was not counted to its end.',
+      `Left out: ${dropped.map((part) => pieces(part) + which(part)).join(', ')}.`,
+      dropped.some((part) => part.at_least) && ' Their size is a minimum.',
     )
   );
 }
 
-/** Places as they are counted by people, those that follow one another as one. */
+/** Places, counted from 1, with consecutive ones as a range. */
 function ranges(places) {
-  const found = [];
+  const joined = [];
   for (const place of places) {
-    if (found.at(-1)?.[1] === place) found.at(-1)[1] += 1;
-    else found.push([place + 1, place + 1]);
+    if (joined.at(-1)?.[1] === place) joined.at(-1)[1] += 1;
+    else joined.push([place + 1, place + 1]);
   }
-  return found
+  return joined
     .map(([from, to]) => (from === to ? number(from) : `${number(from)}–${number(to)}`))
     .join(', ');
 }
 
-/** Whether nobody knows the window of this very model. */
+/** Whether the window of this very model is unknown. */
 const isGuess = (basis) => ['alike', 'assumed'].includes(basis?.window);
 
-/** What the figures rest on, and what to do where that is little. */
-function restsOn(basis, window, model) {
+/** How the counts and the window were found, and what to do if they are guesses. */
+function basisNote(basis, window, model) {
   const { counter, provenance, window: source } = basis;
   const counting = {
-    exact: `Counted with ${counter}, as the model counts.`,
-    calibrated: `Counted with ${counter}, and in part by a formula that is known to be close.`,
+    exact: `Counted with ${counter}, the tokenizer of the model.`,
+    calibrated: `Counted with ${counter}, partly estimated by a calibrated formula.`,
     estimate: `The counts are estimates, made with ${counter}.`,
   }[provenance];
   const sizes = {
     known: '',
-    set: ' The window is the one that was set.',
-    alike: ' Window taken from a model whose name begins alike;',
-    assumed: ` Window assumed: the model is not known, and ${number(window)} tokens are a guess;`,
+    set: ' The window is from the configuration.',
+    alike: ' The window is that of a model with a similar name;',
+    assumed: ` The model is unknown, and a window of ${number(window)} tokens is assumed;`,
   };
   return h(
     'p',
@@ -127,12 +126,12 @@ function restsOn(basis, window, model) {
     isGuess(basis) && [
       ' set ',
       h('code', {}, `models.${JSON.stringify(model)}.window`),
-      ' to its own.',
+      ' to correct it.',
     ],
   );
 }
 
-/** The bar with a line instead of its table. */
+/** The bar with a line of figures instead of the table. */
 export function windowBar({ window, margin, parts, used }, size) {
   const ordered = inOrder(parts);
   const taken = ordered.reduce((sum, part) => sum + drawn(part, used), margin);
@@ -141,7 +140,7 @@ export function windowBar({ window, margin, parts, used }, size) {
   const words = [
     ...ordered.map((part) =>
       part.name === 'completion'
-        ? `${partName(part.name)} up to ${number(part.given)}${used === undefined ? '' : `, took ${number(used)}`}`
+        ? `${partName(part.name)} up to ${number(part.given)}${used === undefined ? '' : `, used ${number(used)}`}`
         : `${partName(part.name)} ${number(part.given)}`,
     ),
     `Margin ${number(margin)}`,
@@ -159,13 +158,12 @@ const inOrder = (parts) =>
   [...parts].sort((one, other) => ORDER.indexOf(one.name) - ORDER.indexOf(other.name));
 
 /**
- * A bar that is longer than it may be, with a line and words where it should have ended. Any other
- * is left as it is.
+ * A bar with a labelled line at its limit, if it is longer than the limit.
  */
 export function upTo(bar, limit, total, words) {
   if (total <= limit) return bar;
   const place = (100 * limit) / total;
-  // The words stand where there is more room for them.
+  // The label is on the side that has more room.
   const side = place <= 50 ? { left: `${place}%` } : { right: `${100 - place}%` };
   bar.classList.add('over');
   return h(
@@ -224,12 +222,12 @@ function segments({ ordered, margin, free, used }) {
 function bar({ ordered, margin, free, used, window, taken, over, isGuess, limit }) {
   const whole = segments({ ordered, margin, free, used });
   const guess = isGuess ? ', a guess' : '';
-  const rests = over === 0 && isUnlimited(limit) ? ' No limit was set for the answer.' : '';
-  const told =
+  const unlimited = over === 0 && isUnlimited(limit) ? ' The answer has no limit.' : '';
+  const label =
     taken > window
-      ? `Window of ${number(window)} tokens, for which ${number(taken)} are ${number(taken - window)} too many.`
+      ? `Window of ${number(window)} tokens: ${number(taken)} tokens are ${number(taken - window)} over the limit.`
       : `Window of ${number(window)} tokens, of which ${number(taken)} are planned for.`;
-  whole.setAttribute('aria-label', `${told}${rests} The table below has every part.`);
+  whole.setAttribute('aria-label', `${label}${unlimited} The table below has every part.`);
   return h(
     'div',
     { class: 'bar-frame' },
@@ -238,12 +236,12 @@ function bar({ ordered, margin, free, used, window, taken, over, isGuess, limit 
       'div',
       { class: 'bar-ends', 'aria-hidden': 'true' },
       h('span', {}, '0'),
-      over > 0 && h('strong', { class: 'wrong' }, `${number(over)} too many`),
+      over > 0 && h('strong', { class: 'wrong' }, `${number(over)} over the limit`),
       h(
         'span',
         {},
         taken > window
-          ? `${number(taken)} tokens ${over > 0 ? 'needed' : 'in all'}`
+          ? `${number(taken)} tokens ${over > 0 ? 'needed' : 'in total'}`
           : `${number(window)} tokens${guess}`,
       ),
     ),
@@ -275,14 +273,14 @@ function table({ ordered, margin, free, used, window, over, limit }) {
     const isPlanned = isAnswer && over === 0 && isUnlimited(limit);
     const given = isPlanned ? 'no limit' : number(part.given);
     const line = row(shade(part.name), partName(part.name), asked, given, drawn(part, used));
-    const took = isAnswer && used !== undefined && `took ${number(used)}`;
+    const usage = isAnswer && used !== undefined && `used ${number(used)}`;
     line.lastChild.textContent =
-      isPlanned || took
-        ? [isPlanned && `${number(part.given)} planned`, took].filter(Boolean).join(', ')
+      isPlanned || usage
+        ? [isPlanned && `${number(part.given)} planned`, usage].filter(Boolean).join(', ')
         : part.dropped > 0
           ? `${pieces(part)} left out`
           : part.given < part.asked
-            ? 'gave way'
+            ? 'reduced'
             : '';
     return line;
   });
@@ -299,8 +297,8 @@ function table({ ordered, margin, free, used, window, over, limit }) {
           'tr',
           {},
           h('th', { scope: 'col' }, 'Part'),
-          h('th', { scope: 'col' }, 'Asked'),
-          h('th', { scope: 'col' }, over > 0 ? 'Must stay' : 'Given'),
+          h('th', { scope: 'col' }, 'Requested'),
+          h('th', { scope: 'col' }, over > 0 ? 'Required' : 'Granted'),
           h('th', { scope: 'col' }, 'Share'),
           h('th', { scope: 'col' }, 'Note'),
         ),
@@ -316,11 +314,11 @@ function table({ ordered, margin, free, used, window, over, limit }) {
   );
 }
 
-/** How full a window was, small enough for a row of a list. Nothing is a share of a guess. */
+/** How full a window was, for a row of a list. An assumed window has no share. */
 export function gauge(peak, window, isAssumed = false) {
   if (!window || !peak) return h('span', { class: 'muted' }, '–');
   if (isAssumed) {
-    const why = `the model's window is not known; ${number(window)} tokens were assumed`;
+    const why = `the model is unknown; a window of ${number(window)} tokens is assumed`;
     return h('abbr', { title: why }, `${number(peak)} of ?`);
   }
   const full = Math.min(1, peak / window);

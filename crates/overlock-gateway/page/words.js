@@ -1,4 +1,4 @@
-// How figures and names are told: the same words as on the command line.
+// How the page writes figures and names: with the words of the command line.
 
 const grouped = new Intl.NumberFormat('en-US');
 
@@ -18,27 +18,27 @@ export function duration(milliseconds) {
   return `${Math.floor(whole / 3600)} h ${String(Math.floor((whole % 3600) / 60)).padStart(2, '0')} min`;
 }
 
-/** How long a run was worked on, until now if it is, and how long it was not in between. */
-export function lasted(run) {
-  // When somebody left it is known of a pipeline only.
+/** How long a run took, until now while it runs, and how long it was paused. */
+export function timeTaken(run) {
+  // When a run was interrupted is only known for pipelines.
   const until = run.ended_at ?? (run.left ? run.last_at : Date.now());
   if (!until || !run.began_at) return ['–'];
   const paused = run.paused_ms ?? 0;
-  // Who was killed may have worked after the last that is recorded.
+  // A killed process may have worked on after its last record.
   const isLeast = run.paused_at_most || (run.left && !run.ended_at);
   const text = `${isLeast ? 'at least ' : ''}${duration(until - run.began_at - paused)}`;
   const most = run.paused_at_most ? 'at most ' : '';
   return paused > 0 ? [text, ` and a pause of ${most}${duration(paused)}`] : [text];
 }
 
-/** The models that were asked, that of the whole run first; before any was, that of the run. */
+/** The models that were called, that of the run first; before any call, that of the run. */
 export function modelsOf(run) {
-  const asked = Object.keys(run.models ?? {});
-  if (asked.length === 0) return [run.model].filter(Boolean);
-  return asked.sort((one, other) => (other === run.model) - (one === run.model));
+  const called = Object.keys(run.models ?? {});
+  if (called.length === 0) return [run.model].filter(Boolean);
+  return called.sort((one, other) => (other === run.model) - (one === run.model));
 }
 
-/** Why a cost is not that of all calls. */
+/** Which models have no price, for a cost that does not cover all calls. */
 export const unpriced = ({ without }) =>
   `without ${without.join(', ')}, ${without.length === 1 ? 'which has no price' : 'which have no prices'}`;
 
@@ -48,25 +48,25 @@ export function share(part, whole) {
   return percent > 0 && percent < 1 ? '< 1 %' : `${Math.round(percent)} %`;
 }
 
-/** What a figure of an answer that is still being written is told with. */
-export const about = (text) => `≈ ${text}`;
+/** Marks a figure of an answer that is still being written as an estimate. */
+export const approximate = (text) => `≈ ${text}`;
 
-/** How much has come of an answer. */
-export const soFar = (growing) =>
+/** How much of an answer has arrived. */
+export const progressText = (growing) =>
   growing?.bytes > 0
     ? `${counted(growing.bytes, 'byte')}, about ${counted(growing.tokens, 'token')} so far`
-    : 'nothing has come yet';
+    : 'no text yet';
 
-/** Whose count the tokens of a run are. */
-export const whose = (run) =>
+/** Who counted the tokens of a run. */
+export const countedBy = (run) =>
   ({
-    provider: 'as the provider counts',
-    us: 'as counted here',
-    both: 'in part as the provider counts',
+    provider: 'counted by the provider',
+    us: 'counted by Overlock',
+    both: 'partly counted by the provider',
   })[run.counted_by] ?? '';
 
-/** What was counted here, where the provider, whose count is told, says something else. */
-export function twoCounts(step) {
+/** Overlock's own count, where it differs from the provider's count, which is shown. */
+export function countNote(step) {
   if (!step.told) return '';
   const own = step.budget?.input_token_count;
   const isSame = (theirs, ours) => ours === undefined || ours === null || theirs === ours;
@@ -74,10 +74,10 @@ export function twoCounts(step) {
     !isSame(step.told.input, own) && `${number(own)} in`,
     !isSame(step.told.output, step.counted) && `${number(step.counted)} out`,
   ].filter(Boolean);
-  return parts.length > 0 ? `as the provider counts (we counted ${parts.join(' and ')})` : '';
+  return parts.length > 0 ? `counted by the provider (Overlock counted ${parts.join(' and ')})` : '';
 }
 
-/** What something cost, as it is told: an exact amount and its currency. */
+/** A cost: the exact amount and its currency. */
 export function money(cost) {
   if (!cost) return '–';
   const [whole, part] = cost.amount.split('.');
@@ -85,15 +85,15 @@ export function money(cost) {
   return `${amount} ${cost.currency}`;
 }
 
-/** So many places after the point has an amount in a list, where it stands below others. */
+/** The decimal places of an amount in a list, where amounts are aligned. */
 const COST_PLACES = 6;
 
-/** An amount to be compared with others at a glance; `money` tells it exactly. */
+/** A cost, rounded for lists; `money` gives the exact amount. */
 export function roundedMoney(cost) {
   if (!cost) return '–';
   const [whole, part = ''] = cost.amount.split('.');
-  const kept = part.slice(0, COST_PLACES).padEnd(COST_PLACES, '0');
-  const digits = BigInt(whole + kept) + (part[COST_PLACES] >= '5' ? 1n : 0n);
+  const decimals = part.slice(0, COST_PLACES).padEnd(COST_PLACES, '0');
+  const digits = BigInt(whole + decimals) + (part[COST_PLACES] >= '5' ? 1n : 0n);
   const isTiny = digits === 0n && /[1-9]/.test(part);
   const text = String(isTiny ? 1n : digits).padStart(COST_PLACES + 1, '0');
   const amount = `${grouped.format(BigInt(text.slice(0, -COST_PLACES)))}.${text.slice(-COST_PLACES)}`;
@@ -114,22 +114,20 @@ export function clock(milliseconds) {
 const day = (at) =>
   `${at.getFullYear()}-${String(at.getMonth() + 1).padStart(2, '0')}-${String(at.getDate()).padStart(2, '0')}`;
 
-const BROKEN_OFF = 'it has not come to an end, and nobody works on it any more';
+const SIGNS = { complete: '●', partial: '◐', failed: '✕', cancelled: '■', interrupted: '◌', running: '▷' };
 
-/** What became of a run: a word, a sign that needs no colour, a class, and what a word leaves out. */
+/** The outcome of a run: a word, which is its class too, a sign that needs no colour, and a tooltip. */
 export function outcome(run) {
-  // Whatever had come by then: nobody wanted more.
-  if (run.reason === 'cancelled') return { word: 'stopped', sign: '■', name: 'stopped' };
-  if (run.outcome === 'complete') return { word: 'whole', sign: '●', name: 'whole' };
-  if (run.outcome === 'partial') return { word: 'partial', sign: '◐', name: 'partial' };
-  if (run.outcome === 'failed') return { word: 'failed', sign: '✕', name: 'failed' };
-  if (run.outcome === 'cancelled') return { word: 'stopped', sign: '■', name: 'stopped' };
-  if (run.left) return { word: 'broken off', sign: '◌', name: 'left', help: BROKEN_OFF };
-  return { word: 'running', sign: '▷', name: 'running' };
+  // A cancelled run is shown as such even if it has a part of the answer.
+  const word =
+    (run.reason === 'cancelled' ? 'cancelled' : run.outcome) ||
+    (run.left ? 'interrupted' : 'running');
+  const help = word === 'interrupted' ? 'the run has not ended, and no process works on it' : undefined;
+  return { word, sign: SIGNS[word], help };
 }
 
 const PLACES = {
-  root: 'before anything began',
+  root: 'at the start',
   'container-start': 'right after an opening bracket',
   key: 'inside a key',
   'after-key': 'after a key',
@@ -142,15 +140,15 @@ const PLACES = {
   'after-comma': 'after a comma',
 };
 
-/** What an engine says in lower case and without an end. */
+/** A message of the engine, which is in lower case and without a full stop, as a sentence. */
 export const sentence = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 
 export const place = (name) => PLACES[name] ?? name;
 
-/** So many names at the beginning and at the end of a path are told, if it is much longer. */
+/** The names that are shown of the beginning and of the end of a long path. */
 const PATH_ENDS = 6;
 
-/** Where something is. Of a path that nobody would read, its ends: what is between may be left out already. */
+/** A JSON pointer, shortened if it is very long. */
 export function path(pointer) {
   if (pointer === '') return 'the root';
   const names = pointer.split('/');
@@ -159,11 +157,11 @@ export function path(pointer) {
   return [...first, '… many levels …', ...last].join('/');
 }
 
-/** Why a run ended before its document was whole, what would help, and the same in a few words. */
+/** Why a run is not complete: a sentence, what helps, and a short form. */
 export const REASONS = {
   'merge-failures': [
     'Several answers in a row could not be joined.',
-    'See the refused attempts below. Allow more of them with complete.max_failures, or have the rest asked for in another way with complete.strategy.',
+    'See the attempts below that were not joined. Raise complete.max_failures, or set another complete.strategy.',
     'answers could not be joined',
   ],
   'no-progress': [
@@ -172,12 +170,12 @@ export const REASONS = {
     'answers added nothing new',
   ],
   repeating: [
-    'The model only repeated items that were already there.',
-    'Ask for fewer items, say in the prompt how many there are, or use another model.',
+    'The model only repeated earlier items.',
+    'Ask for fewer items, state their number in the prompt, or use another model.',
     'model repeats itself',
   ],
   'kpi-stalled': [
-    'The model’s own count of what it has delivered stopped rising.',
+    'The model’s own progress count stopped rising.',
     'For very long documents set complete.progress to "measured" or "off", or raise complete.kpi_patience.',
     'no progress by the model’s own count',
   ],
@@ -198,57 +196,54 @@ export const REASONS = {
     'window full',
   ],
   cancelled: [
-    'It was cancelled: the client closed the connection.',
-    'Check the time limits of the client, and of any proxy between it and the gateway.',
+    'Cancelled: the client closed the connection.',
+    'Check the timeouts of the client and of any proxy between it and the gateway.',
     'client disconnected',
   ],
   'model-error': [
     'The model could not be reached, or answered with an error.',
-    'The client was told the same error. Nothing that had arrived was lost.',
+    'The client got the same error. Nothing that had arrived was lost.',
     'model error',
   ],
   'content-filter': [
     "The provider's content filter ended the answer.",
-    'What a filter holds back is not asked for again. Other words in the prompt, another model, or the filter settings of the provider help; limits of Overlock do not.',
+    'Filtered text is not requested again. Another prompt, another model, or other filter settings of the provider may help; the limits of Overlock do not matter here.',
     'content filter',
   ],
   refusal: [
     'The model declined to answer.',
-    'What it said instead went to the client. Another prompt or another model may help.',
+    'The client got its message. Another prompt or another model may help.',
     'declined',
   ],
   'no-json': [
-    'A JSON document was asked for, and the answer is none.',
-    'The client got what the model wrote. Say in the prompt that only JSON is wanted, ask with a schema, or take a model that keeps to one.',
+    'The answer is not JSON.',
+    'The client got what the model wrote. Ask for JSON only in the prompt, send a schema, or use a model that follows one.',
     'no JSON in the answer',
   ],
   'not-continued': [
-    'The answer was cut off at the limit of its call, and was not to be continued.',
-    'Raise the max_tokens of the request. Plain text is continued with x-overlock-continue: text; JSON is, unless that header says off.',
+    'The answer was cut off at the limit of its call and was not continued.',
+    'Raise max_tokens in the request. To have plain text continued, send x-overlock-continue: text. JSON is continued unless that header is off.',
     'cut off, not continued',
   ],
   'no-finish': [
-    'The provider did not say that the answer had ended, or in no word that is known.',
-    'Nobody can tell whether it is whole. Look at what the upstream says of that word, or ask again.',
-    'no end was told',
+    'The provider sent no finish reason, or an unknown one.',
+    'The answer may be incomplete. Look up the finish reason in the documentation of the upstream, or send the request again.',
+    'no known finish reason',
   ],
   'schema-violation': [
     'The answer violates the schema of the request.',
-    'Say in the prompt what the schema requires, or use a server that enforces it, or a larger model.',
+    'State the requirements of the schema in the prompt, use a server that enforces it, or use a larger model.',
     'schema violated',
   ],
 };
 
-/** The names of states that the page calls otherwise. */
-const STATES = { complete: 'whole', cancelled: 'stopped', left: 'broken off' };
-
-/** What is looked for in the names that the gateway knows: `time limit; …` becomes `deadline`. */
+/** Search terms with the names that the gateway knows: `time limit; …` becomes `deadline`. */
 export function searchTerms(text) {
   const parts = text.trim().split('; ');
-  const isOwn = (part) => /^stops .* at \S+$|^[\d,]+ older messages? left out$/.test(part);
-  const terms = parts.filter((part) => !isOwn(part)).join(' ');
-  const reasons = Object.entries(REASONS).map(([name, told]) => [name, told[2]]);
-  for (const [name, words] of [...Object.entries(STATES), ...reasons]) {
+  const isUnsearchable = (part) => /^stops .* at \S+$|^[\d,]+ older messages? left out$/.test(part);
+  const terms = parts.filter((part) => !isUnsearchable(part)).join(' ');
+  const reasons = Object.entries(REASONS).map(([name, texts]) => [name, texts[2]]);
+  for (const [name, words] of [['left', 'interrupted'], ...reasons]) {
     const rest = terms.slice(words.length);
     if (terms.toLowerCase().startsWith(words.toLowerCase()) && /^(:|$)/.test(rest))
       return name + rest.slice(1);
@@ -259,69 +254,69 @@ export function searchTerms(text) {
     .replace(/^([\d,]+) tokens? too many for the window$/, (_, count) => count.replaceAll(',', ''));
 }
 
-/** The calls that were not answered before the one that is told of. */
-export const unanswered = ({ times, waited_ms: waited, error }) =>
-  `${times === 1 ? 'One call was' : `${number(times)} calls were`} not answered, and the model was asked again after ${duration(waited)} of waiting: ${error}`;
+/** The failed calls of an attempt that were retried. */
+export const retriedText = ({ times, waited_ms: waited, error }) =>
+  `${counted(times, 'failed call was', 'failed calls were')} retried after ${duration(waited)} of waiting: ${error}`;
 
-/** A call that was not answered and is to be made again. */
-export const notAnswered = ({ number: attempt, wait_ms: wait, error }) =>
-  `Attempt ${attempt} was not answered, and is made again in ${duration(wait)}: ${error}`;
+/** A failed call that will be retried. */
+export const retryingText = ({ number: attempt, wait_ms: wait, error }) =>
+  `Attempt ${attempt} failed, retrying in ${duration(wait)}: ${error}`;
 
-/** What providers say of an answer of which no more was to come. */
+/** The known finish reasons of providers. */
 const ENDS =
   'stop length tool_calls function_call content_filter eos eos_token end_turn stop_sequence'.split(
     ' ',
   );
 
-/** Whether a provider's word tells nothing about whether an answer is whole. */
+/** Whether a finish reason does not say whether the answer is complete. */
 export const isUnknownEnd = (finish) => Boolean(finish) && !ENDS.includes(finish);
 
-/** Why a request was never sent. */
+/** Why a request was not sent. */
 export const unfitWhy = ({ overflow, budget }) =>
-  `The request was not sent: what must stay needs ${counted(overflow, 'token')} more than the window of ${number(budget.window)} has.`;
+  `The request was not sent: it is ${counted(overflow, 'token')} over the window of ${number(budget.window)}.`;
 
-/** What became of an answer that nobody got: in a sentence, in a line, and what helps. */
+/** Faults of an upstream: a sentence, a phrase after its name, and what helps. */
 const FAULTS = {
   unanswered: [
     'The model could not be reached.',
-    'gave no answer',
+    'did not answer',
     'Check that upstream.url is right and that a server is listening there.',
   ],
   broken: [
-    'The upstream broke off in the middle of its answer.',
-    'broke off in the middle of its answer',
-    'It may have been stopped, or run out of memory: look at its log, and at any proxy between it and the gateway. The same request may work again.',
+    'The upstream stopped in the middle of its answer.',
+    'stopped in the middle of its answer',
+    'It may have been shut down or run out of memory: look at its log, and at any proxy between it and the gateway. A retry may work.',
   ],
   late: [
-    'The upstream was not done in time.',
-    'was not done in time',
-    'It may be loading the model, or have too much to do. Raise upstream.response_timeout or upstream.idle_timeout if it needs longer, and serve.run_timeout for the whole of an answer.',
+    'The upstream timed out.',
+    'timed out',
+    'It may be loading the model or be overloaded. Raise upstream.response_timeout or upstream.idle_timeout if it needs longer, and serve.run_timeout for the whole answer.',
   ],
   unusable: [
     'The upstream’s answer cannot be used.',
-    'answered with what cannot be used',
-    'Check that upstream.url leads to a server that speaks this protocol, and see what it says below.',
+    'sent an answer that cannot be used',
+    'Check that upstream.url leads to a server with this API, and see its message below.',
   ],
 };
 
-/** Why an upstream's answer is not there, where that is known. */
+/** Why an upstream gave no answer, if that is known. */
 export const faultWhy = (fault) =>
   fault?.status ? `The upstream answered ${fault.status}.` : FAULTS[fault?.kind]?.[0];
 
-/** What an upstream did, to go after its name. */
+/** What an upstream did, as a phrase after its name. */
 export const faultDone = ({ status, kind }) =>
   status ? `answered ${status}` : (FAULTS[kind] ?? FAULTS.unanswered)[1];
 
-/** What helps against what an upstream said. */
+/** What helps against a fault of the upstream. */
 export function faultHelp({ status, kind }) {
   if (status === 401 || status === 403)
     return 'The key is wrong or lacks permission. Check upstream.key_variable, or the key that the client sends.';
-  if (status === 404) return 'Check the name of the model, and upstream.url.';
+  if (status === 404) return 'Check the model name and upstream.url.';
   if (status === 429)
-    return 'The upstream accepts no more for now: a rate limit, or the quota is used up.';
+    return 'The rate limit or the quota of the upstream is used up.';
   if (status >= 500)
-    return 'The upstream has a problem of its own. The same request may work later.';
-  if (status >= 400) return 'The upstream rejects the request as it stands.';
+    return 'The upstream has an internal error. The same request may work later.';
+  if (status >= 400) return 'The upstream rejects this request.';
   return (FAULTS[kind] ?? FAULTS.unanswered)[2];
 }
 
@@ -329,7 +324,7 @@ export function faultHelp({ status, kind }) {
 export function leftOut(budget) {
   const history = budget?.parts?.find(({ name }) => name === 'history');
   if (!history?.dropped) return '';
-  // Earlier records do not say how many stayed.
+  // Earlier records lack the number of messages that stayed.
   const all = history.kept === undefined ? undefined : history.kept + history.dropped;
   const what = counted(all ?? history.dropped, 'older message');
   const were = history.dropped === 1 ? 'was' : 'were';
@@ -340,35 +335,35 @@ const SEAMS = {
   first: 'begins the document',
   overlap: 'joined where it repeats the end',
   exact: 'continues exactly where the text stopped',
-  reformatted: 'joined where it repeats the end, spaced differently',
-  resumed: 'started over, joined where it goes on',
-  remainder: 'joined as a document of its own that holds the rest',
-  kpis: 'says what can be counted',
+  reformatted: 'joined where it repeats the end with other white space',
+  resumed: 'started over, joined where new text begins',
+  remainder: 'joined as a separate document with the remainder',
+  kpis: 'names what can be counted',
   corrected: 'replaces the document, which violated its schema',
-  'end-to-end': 'repeats nothing, put after the end',
+  'end-to-end': 'repeats nothing, appended at the end',
 };
 
 export const seam = (name) => SEAMS[name] ?? name;
 
-const WAYS = {
-  overlap: 'asked to repeat the end and go on',
-  prefill: 'asked to go on from its own words',
-  remainder: 'asked for the rest as a document of its own',
+const STRATEGIES = {
+  overlap: 'asked to repeat the end and continue',
+  prefill: 'asked to continue its own text',
+  remainder: 'asked for the remainder only',
 };
 
-/** How a model was asked for the rest. */
-export const way = (name) => WAYS[name] ?? `asked for the rest by ${name}`;
+/** How a model was asked to continue. */
+export const strategyText = (name) => STRATEGIES[name] ?? `asked to continue with strategy ${name}`;
 
 const FAILURES = {
   empty: 'the answer was empty',
   'no-json': 'the answer contains no JSON',
-  unclear: 'the answer contains JSON, but not clearly the rest of the document',
-  repeat: 'the answer only repeats what was already there',
+  unclear: 'the answer contains JSON, but it is unclear whether it continues the document',
+  repeat: 'the answer only repeats earlier text',
   ambiguous: 'the answer could be joined in two ways',
   'marker-in-answer': 'the answer contains a marker of the prompt',
-  declined: 'the model would not answer',
-  cancelled: 'the client closed the connection while it came',
-  refused: 'the upstream does not accept this way of asking',
+  declined: 'the model declined to answer',
+  cancelled: 'the client closed the connection during the answer',
+  refused: 'the upstream does not accept this strategy',
   uncorrected: 'the document still violates its schema',
   'no-kpis': 'the model named nothing that can be counted',
   'no-match': 'the answer does not continue the document',
@@ -379,12 +374,12 @@ export const failure = (why) =>
     ? `${FAILURES[why.failure] ?? why.failure}: ${why.message}`
     : (FAILURES[why.failure] ?? why.failure);
 
-/** What a part of a window is called here. */
+/** The labels of the parts of a window. */
 const PARTS = {
   'system prompt': 'System',
-  'last user message': 'Question',
+  'last user message': 'Last user message',
   'open turn': 'Open turn',
-  frame: 'Format',
+  frame: 'Chat format overhead',
   tools: 'Tools',
   history: 'History',
   'retrieved context': 'Context',
@@ -395,21 +390,21 @@ const PARTS = {
 /** How sure a count is. */
 export const PROVENANCE = {
   exact: 'counted exactly, with the model’s own tokenizer',
-  calibrated: 'counted by a formula made for this model',
-  estimate: 'estimated: not all of this can be counted with the model’s own tokenizer',
+  calibrated: 'counted by a formula calibrated for this model',
+  estimate: 'estimated: parts of this cannot be counted with the model’s own tokenizer',
 };
 
-/** Whence the window of a model is known: from the settings, or from what is built in. */
+/** How the window of a model was found. */
 export const FOUND = {
   exact: 'known by its name',
-  alias: 'known by another form of its name',
-  prefix: 'taken from a model whose name begins alike',
-  default: 'a guess, because the model is not known',
+  alias: 'known by an alias',
+  prefix: 'taken from a model with a similar name',
+  default: 'assumed, because the model is unknown',
 };
 
 export const part = (name) => PARTS[name] ?? name;
 
-/** What the budget says in a sentence, with the names and the figures as they are told here. */
+/** A message of the budget as a sentence, with the labels and the number format of the page. */
 export const budgetSentence = (text) =>
   sentence(text)
     .split('`')

@@ -53,7 +53,7 @@ const FILES: &[File] = files! {
     SCRIPT "document.js"
     SCRIPT "pipeline.js"
     SCRIPT "blocks.js"
-    SCRIPT "bench.js"
+    SCRIPT "playground.js"
 };
 
 /// Tells one version of a file from another, in the order of [`FILES`].

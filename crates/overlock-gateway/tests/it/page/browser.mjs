@@ -370,7 +370,7 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
   await sees(page, '429 You exceeded your current quota.');
   await page.getByRole('searchbox').fill('no such run');
-  await sees(page, 'No run is like that.');
+  await sees(page, 'No matching runs');
   const row = await page.evaluate(
     async (id) =>
       (await fetch(`/api/runs?limit=20`)).json().then((list) => list.find((run) => run.id === id)),
@@ -439,16 +439,16 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   const leaving = new AbortController();
   const held = ask(gateways.held, { signal: leaving.signal }).catch(() => {});
   const row = page.locator('.list tbody tr').filter({ hasText: 'running' });
-  await row.getByText('asking, attempt 2').waitFor();
+  await row.getByText('attempt 2: no text yet').waitFor();
   await clean('a live run in the list', view);
   await row.getByRole('link').click();
-  await sees(page, 'Attempt 2 is being answered');
+  await sees(page, 'Waiting for the answer to attempt 2');
   await page.getByRole('heading', { name: /^First: / }).waitFor();
   await clean('a live run', view);
   leaving.abort();
   await held;
-  await sees(page, 'It was cancelled');
-  await page.getByRole('heading', { name: 'What is missing' }).waitFor();
+  await sees(page, 'Cancelled: the client closed the connection.');
+  await page.getByRole('heading', { name: 'Why it is incomplete' }).waitFor();
   await clean('a live run that is called off', view);
   await view.context.close();
 }
@@ -460,17 +460,17 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   const { page } = view;
   await sees(page, 'live');
   const asked = ask(gateways.unsteady);
-  const again = /Attempt 2 was not answered, and is made again in .+: .+ answered 503/;
+  const again = /Attempt 2 failed, retrying in .+: .+ answered 503/;
   const row = page.locator('.list tbody tr').filter({ hasText: again });
   await row.getByRole('link').click();
   await page.locator('.waiting').filter({ hasText: again }).waitFor();
   await clean('a call that is to be made again', view);
   await asked;
   const second = page.locator('#attempt-2');
-  await second.getByText(/^2 calls were not answered, and the model was asked again after .+ 503/).waitFor();
+  await second.getByText(/^2 failed calls were retried after .+ 503/).waitFor();
   const fault = page.locator('.fault');
   await fault.getByText(/^The upstream.* answered 503:$/).waitFor();
-  await fault.getByText(/^2 calls were not answered/).waitFor();
+  await fault.getByText(/^2 failed calls were retried/).waitFor();
   await clean('a run whose upstream was asked again in vain', view);
   await view.context.close();
 }
@@ -487,7 +487,7 @@ for (const name of ['slow', 'unknown']) {
   const row = page.locator('.list tbody tr').filter({ hasText: 'running' });
   const link = row.getByRole('link');
   await link.focus();
-  await row.getByText(/asking, attempt 1: [\d,]+ bytes, about [\d,]+ tokens so far/).waitFor();
+  await row.getByText(/attempt 1: [\d,]+ bytes, about [\d,]+ tokens so far/).waitFor();
   const told = async (place) =>
     Number((await place.textContent()).match(/([\d,]+) bytes/)[1].replaceAll(',', ''));
   const before = await told(row.locator('.why'));
@@ -513,7 +513,7 @@ for (const name of ['slow', 'unknown']) {
   await clean(`an answer that grows in the list, ${name}`, view);
   await link.click();
   const line = page.locator('.waiting');
-  await line.getByText(/Attempt 1 is being answered: [\d,]+ bytes, about/).waitFor();
+  await line.getByText(/Attempt 1: [\d,]+ bytes, about/).waitFor();
   const took = page.locator('.key-figures > div').filter({ hasText: 'Took' }).locator('dd');
   const first = await took.textContent();
   // Nobody loads the page again, and whoever is at something stays there.
@@ -566,7 +566,7 @@ for (const name of ['slow', 'unknown']) {
     .waitFor();
   await page.getByRole('link', { name: run }).click();
   await page.getByRole('row', { name: /History ≥ [\d,]+ .* messages left out/ }).waitFor();
-  await sees(page, /Left out: \d+ of 32 messages\. What they would take was not counted/);
+  await sees(page, /Left out: \d+ of 32 messages\. Their size is a minimum\./);
   await page
     .locator('.verdict')
     .getByText(/ \d+ of 32 older messages were left out to fit the window\.$/)
@@ -577,8 +577,8 @@ for (const name of ['slow', 'unknown']) {
   );
   await sees(page, 'models."nobody-knows".window');
   await counted(page.locator('.gauge'), 0, 'shares of a window that was assumed');
-  await sees(page, /10 tokens in · 5 out · as the provider counts \(we counted [\d,]+ in/);
-  await sees(page, 'as the provider counts');
+  await sees(page, /10 tokens in · 5 out · counted by the provider \(Overlock counted [\d,]+ in/);
+  await sees(page, 'counted by the provider');
   await picture('window-assumed', page);
   await clean('a window that nobody knows', view);
   await view.context.close();
@@ -592,14 +592,14 @@ for (const name of ['slow', 'unknown']) {
   const rows = page.locator('.list tbody tr');
   const summary = page.locator('.list-head .summary');
   await summary
-    .getByText(/^1,204 runs: 1,200 whole, 4 failed; 12,400 tokens in, 6,100 out$/)
+    .getByText(/^1,204 runs: 1,200 complete, 4 failed; 12,400 tokens in, 6,100 out$/)
     .waitFor();
   await counted(rows, 100, 'runs that are drawn at first');
   await page.getByRole('button', { name: 'Show 100 more' }).click();
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 200);
   // The oldest of them all is found, though nobody has scrolled to it.
   await page.getByRole('searchbox').fill('the-very-first');
-  await summary.getByText(/^1 of 1,204 recorded runs: 1 whole; /).waitFor();
+  await summary.getByText(/^1 of 1,204 recorded runs: 1 complete; /).waitFor();
   await counted(rows, 1, 'runs that are found');
   await picture('runs-found', page);
   await page.getByRole('searchbox').fill('');
@@ -609,7 +609,7 @@ for (const name of ['slow', 'unknown']) {
   // There is nothing more to show of a hundred.
   await page.getByRole('button', { name: 'All', exact: true }).click();
   await page.getByRole('searchbox').fill('one-of-a-hundred');
-  await summary.getByText(/^100 of 1,204 recorded runs: 100 whole; /).waitFor();
+  await summary.getByText(/^100 of 1,204 recorded runs: 100 complete; /).waitFor();
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 100);
   await counted(page.getByRole('button', { name: 'Show 100 more' }), 0, 'more of a hundred');
   await page.getByRole('searchbox').fill('model error');
@@ -647,7 +647,7 @@ for (const name of ['slow', 'unknown']) {
     await page.locator('.tree summary').nth(1).click();
     await page.locator('#attempt-1 .full summary').focus();
     await page.keyboard.press('Enter');
-    await page.getByRole('group', { name: /^All of its/ }).waitFor();
+    await page.getByRole('group', { name: /^All [\d,]+ bytes/ }).waitFor();
   }
   // Another is in the text of the document.
   {
@@ -663,7 +663,7 @@ for (const name of ['slow', 'unknown']) {
     equal(await pieces(page), await page.locator('.attempt').count(), 'pieces while it grows');
     expect(await isAt(page, '.document .pages'), 'who reads the text of a document stays there');
   }
-  for (const { page } of [reading, choosing]) await page.locator('.badge.whole').waitFor();
+  for (const { page } of [reading, choosing]) await page.locator('.badge.complete').waitFor();
   {
     const { page } = reading;
     expect(await isAt(page, '#attempt-1 .full summary'), 'who is at an attempt stays there');
@@ -701,17 +701,17 @@ for (const name of ['slow', 'unknown']) {
   await sees(page, 'live');
   const left = ask(gateways.left, { signal: leaving.signal, retry: 'the same' }).catch(() => {});
   const row = page.locator('.list tbody tr');
-  await row.getByText('asking, attempt 2').waitFor();
+  await row.getByText('attempt 2: no text yet').waitFor();
   await row.getByRole('link').click();
-  await sees(page, 'Attempt 2 is being answered');
+  await sees(page, 'Waiting for the answer to attempt 2');
   leaving.abort();
   await left;
-  await page.locator('.badge.left').waitFor();
-  await sees(page, 'a request with the same key goes on from here');
+  await page.locator('.badge.interrupted').waitFor();
+  await sees(page, 'A request with the same idempotency key resumes the run');
   await clean('a run that was left', view);
   const again = await ask(gateways.left, { retry: 'the same' });
   // Nobody loads the page again.
-  await page.locator('.badge.whole').waitFor();
+  await page.locator('.badge.complete').waitFor();
   const document = await copied(page, 'Copy document');
   equal(document, contents.get(again), 'the document of a run that was taken up');
   await clean('a run that was taken up again', view);
@@ -735,13 +735,13 @@ await everywhere(
   whole,
   `#/runs/${runs.partial}`,
   async (page) => {
-    await page.getByRole('heading', { name: 'What is missing' }).waitFor();
-    await sees(page, 'What is there');
+    await page.getByRole('heading', { name: 'Why it is incomplete' }).waitFor();
+    await sees(page, 'Received so far');
   },
   { height: 1360 },
 );
 await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
-  await page.getByRole('heading', { name: 'Why there is nothing' }).waitFor();
+  await page.getByRole('heading', { name: 'Why it failed' }).waitFor();
   await sees(page, /The upstream at http:.* answered 429:/);
   await sees(page, 'You exceeded your current quota.');
 });
@@ -796,37 +796,37 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
     'attempts that were refused are told',
   );
   await page.locator('.attempt.refused .excerpt').first().getByText('Shall I go on?').waitFor();
-  await page.getByText('All that the model wrote').first().click();
-  await page.getByRole('group', { name: /^All that the model wrote/ }).waitFor();
+  await page.getByText('Full answer of the model').first().click();
+  await page.getByRole('group', { name: /^Full answer of the model/ }).waitFor();
   await page.locator('.tree .scissors').first().waitFor();
   await view.context.close();
 }
 
 {
   const view = await open(gateways.metadata, `#/runs/${runs.metadata}`);
-  await sees(view.page, 'The text of this run was not kept.');
+  await sees(view.page, 'The text of this run was not recorded.');
   expect(
     (await view.page.getByRole('heading', { name: 'The document' }).count()) === 0,
     'there is no document to show',
   );
-  await view.page.getByRole('heading', { name: 'The window' }).waitFor();
+  await view.page.getByRole('heading', { name: 'Token budget' }).waitFor();
   await clean('a run without text', view);
   await view.context.close();
 }
 
 {
   const view = await open(gateways.metadata, `#/runs/${runs.unfit}`);
-  await sees(view.page, /The request was not sent: what must stay needs .* tokens more than/);
-  await sees(view.page, 'The client was told:');
+  await sees(view.page, /The request was not sent: it is .* tokens over the window of/);
+  await sees(view.page, 'Error sent to the client:');
   await endsAt(view.page.locator('.axis'), 'the window ends at 8,192');
-  await view.page.getByRole('columnheader', { name: 'Must stay' }).waitFor();
+  await view.page.getByRole('columnheader', { name: 'Required' }).waitFor();
   await clean('a request that does not fit', view);
   await view.context.close();
 }
 
 {
   const view = await open(whole, '#/runs/0000000000000');
-  await sees(view.page, 'There is no such run');
+  await sees(view.page, 'Run not found');
   await clean('no run', view);
   await view.context.close();
 }
@@ -837,11 +837,11 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   const run = await askBriefly(gateways.choices, { json: true, n: 2 });
   const view = await open(gateways.choices, `#/runs/${run}`);
   const { page } = view;
-  await sees(page, /One part is not whole: choice 2\. Several answers in a row could not be/);
+  await sees(page, /One part is incomplete: choice 2\. Several answers in a row could not be/);
   const missing = page.locator('.missing');
   await missing.getByRole('heading', { name: 'Choice 2', exact: true }).waitFor();
   await missing.getByText(/^The document stops inside a string at/).waitFor();
-  await missing.getByText('What is there').waitFor();
+  await missing.getByText('Received so far').waitFor();
   await counted(missing.getByRole('button'), 2, 'what is offered of the part that is cut');
   const closed = JSON.parse(await copied(page, /^Copy closed JSON/));
   equal(Object.keys(closed), ['second'], 'the part that is closed');
@@ -854,7 +854,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   // Two choices came with the first call, and three answers that could not be joined.
   const figures = page.locator('.key-figures > div');
   equal(await figures.first().allInnerTexts(), ['Calls\n4'], 'the calls');
-  await page.locator('#attempt-2').getByText('choice 2 · came with attempt 1 ·').waitFor();
+  await page.locator('#attempt-2').getByText('choice 2 · part of the answer of attempt 1 ·').waitFor();
   await picture('parts', page);
   await clean('a choice that is cut', view);
   await view.context.close();
@@ -864,11 +864,11 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   const run = await askBriefly(gateways.calls, { tools: true });
   const view = await open(gateways.calls, `#/runs/${run}`);
   const { page } = view;
-  await sees(page, /One part is not whole: tool call 2 of choice 1\./);
+  await sees(page, /One part is incomplete: tool call 2 of choice 1\./);
   const missing = page.locator('.missing');
   await missing.getByRole('heading', { name: 'Tool call 2 of choice 1', exact: true }).waitFor();
   await missing.getByText(/^The arguments stop inside a string at/).waitFor();
-  await missing.getByText('a tool call that is cut must not look whole').waitFor();
+  await missing.getByText('a cut tool call must not look complete').waitFor();
   await counted(missing.getByRole('button'), 0, 'calls that are offered as if whole');
   await picture('parts-calls', page);
   await clean('a tool call that is cut', view);
@@ -884,7 +884,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   const root = page.locator('.tree .writer').first();
   equal(await root.textContent(), 'attempt 1, 4', 'who wrote the document');
   equal(await root.getAttribute('title'), 'written by attempts 1 and 4', 'the same in words');
-  await sees(page, /; 2 answers were refused and changed nothing\.$/);
+  await sees(page, /; 2 answers were not joined and changed nothing\.$/);
   await clean('a document with refused attempts between', view);
   await view.context.close();
 }
@@ -894,7 +894,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   const view = await open(gateways.rejecting, `#/runs/${run}`);
   const { page } = view;
   await page.locator('.verdict').getByText(/; \d calls? w\w+ rejected by the upstream\.$/).waitFor();
-  await counted(page.getByText('refused and changed nothing'), 0, 'answers that came');
+  await counted(page.getByText('not joined and changed nothing'), 0, 'answers that came');
   await page.getByRole('heading', { name: /^Rejected: / }).first().waitFor();
   await picture('rejected', page);
   await clean('calls that were rejected', view);
@@ -904,14 +904,14 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
 for (const [name, why, done, help] of [
   [
     'breaking',
-    'The upstream broke off in the middle of its answer.',
-    /^The upstream at .* broke off in the middle of its answer:$/,
+    'The upstream stopped in the middle of its answer.',
+    /^The upstream at .* stopped in the middle of its answer:$/,
     'look at its log',
   ],
   [
     'late',
-    'The upstream was not done in time.',
-    /^The upstream at .* was not done in time:$/,
+    'The upstream timed out.',
+    /^The upstream at .* timed out:$/,
     'upstream.response_timeout',
   ],
 ]) {
@@ -987,19 +987,19 @@ for (const name of ['ends', 'brief']) {
 
   await look('filter', 'partial', async (page) => {
     await sees(page, "The provider's content filter ended the answer.");
-    await sees(page, 'another model, or the filter settings of the provider help');
+    await sees(page, 'another model, or other filter settings of the provider may help');
     await none(page, 'max_total_tokens');
     await sees(page, 'The provider ended the answer: content_filter');
-    await page.getByRole('heading', { name: 'The window' }).waitFor();
+    await page.getByRole('heading', { name: 'Token budget' }).waitFor();
     if (isFull) await page.getByRole('heading', { name: 'The document' }).waitFor();
   });
-  await look('joined', 'whole', async (page) => {
-    await sees(page, 'Cut 2 times and joined at 2 seams: one whole text of');
+  await look('joined', 'complete', async (page) => {
+    await sees(page, 'Cut 2 times and joined at 2 seams: one complete text of');
     await counted(page.locator('.attempt'), 3, 'attempts for a text');
-    await sees(page, 'repeats nothing, put after the end');
-    await sees(page, 'by itself: the provider says “stop”');
-    await page.getByRole('heading', { name: 'The window' }).waitFor();
-    if (!isFull) return sees(page, 'The text of this run was not kept.');
+    await sees(page, 'repeats nothing, appended at the end');
+    await sees(page, 'complete, finish reason “stop”');
+    await page.getByRole('heading', { name: 'Token budget' }).waitFor();
+    if (!isFull) return sees(page, 'The text of this run was not recorded.');
     await page.getByRole('heading', { name: 'The text' }).waitFor();
     await counted(page.locator('.tree'), 0, 'trees of a text');
     await counted(page.locator('.document .by.begins'), 3, 'stretches of a text');
@@ -1011,7 +1011,7 @@ for (const name of ['ends', 'brief']) {
     );
   });
   await look('limit', 'partial', async (page) => {
-    await sees(page, 'was not to be continued');
+    await sees(page, 'and was not continued');
     await sees(page, 'x-overlock-continue: text');
     await none(page, 'closed JSON');
   });
@@ -1027,8 +1027,8 @@ for (const name of ['ends', 'brief']) {
     await page.getByRole('heading', { name: /^No document: / }).waitFor();
     if (isFull) await sees(page, '<i>that</i> is no document.');
   });
-  await look('mended', 'whole', async (page) => {
-    await sees(page, 'things in it mended');
+  await look('mended', 'complete', async (page) => {
+    await sees(page, /, repaired with \d+ fixes/);
     const fixes = await page.locator('.fixes li').allTextContents();
     for (const kind of ['fence', 'quotes', 'literal', 'comment', 'trailing-comma'])
       expect(
@@ -1036,25 +1036,25 @@ for (const name of ['ends', 'brief']) {
         `${kind} is told: ${fixes}`,
       );
     if (!isFull) return;
-    const came = page.getByRole('group', { name: 'As it came' });
+    const came = page.getByRole('group', { name: 'Received' });
     expect((await came.textContent()).includes("{'a': 1, 'b': None"), 'the answer as it came');
-    const joined = await page.getByRole('group', { name: 'As it was joined' }).textContent();
+    const joined = await page.getByRole('group', { name: 'Repaired' }).textContent();
     equal(JSON.parse(joined), { a: 1, b: null, c: [1, 2] }, 'the answer as it was joined');
   });
-  await look('plain', 'whole', async (page) => {
+  await look('plain', 'complete', async (page) => {
     if (!isFull) {
-      await sees(page, 'of 5 tokens, complete as it came');
-      return sees(page, 'its text was not kept');
+      await sees(page, 'One complete answer of 5 tokens');
+      return sees(page, 'Its text was not recorded.');
     }
-    await sees(page, 'One answer of 22 bytes, complete as it came');
+    await sees(page, 'One complete answer of 22 bytes');
     await sees(page, 'Hello! Ports are nice.');
-    await page.getByRole('heading', { name: 'The window' }).waitFor();
+    await page.getByRole('heading', { name: 'Token budget' }).waitFor();
   });
   await look('abort', 'partial', async (page) => {
     await sees(page, 'The provider ended the answer with “abort”, after 16 bytes');
   });
-  await look('left', 'stopped', async (page) => {
-    await sees(page, 'It was cancelled: the client closed the connection. 26 bytes of the text are there.');
+  await look('left', 'cancelled', async (page) => {
+    await sees(page, 'Cancelled: the client closed the connection. 26 bytes of the text were received.');
     await sees(page, 'when the client closed the connection');
     if (isFull) await sees(page, 'Once upon a time there was');
   });
@@ -1116,18 +1116,18 @@ for (const name of ['ends', 'brief']) {
   await view.context.close();
 }
 
-// --- The bench ---
+// --- The playground ---
 
-await everywhere('bench', whole, '#/bench', async (page) => {
+await everywhere('playground', whole, '#/playground', async (page) => {
   await page.getByRole('group', { name: 'Rendered context' }).waitFor();
-  await page.getByRole('heading', { name: 'Element that is cut off' }).waitFor();
-  await sees(page, 'The document is whole.');
+  await page.getByRole('heading', { name: 'Cut element' }).waitFor();
+  await sees(page, 'The document is complete.');
 });
-await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').waitFor());
+await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar').waitFor());
 
 {
   // What the API cannot answer is told on the page, and is no error to the browser.
-  const view = await open(whole, '#/bench');
+  const view = await open(whole, '#/playground');
   const { page } = view;
   const rendered = page.getByRole('group', { name: 'Rendered context' });
   await rendered.waitFor();
@@ -1141,7 +1141,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   );
   expect((await rendered.textContent()).length < before.length, 'a smaller budget shows less');
   await page
-    .getByLabel('A text that stopped too early')
+    .getByLabel('Truncated text')
     .fill('{"rows": [1, 2, {"name": "<b>bold</b>');
   await page
     .locator('.card')
@@ -1161,12 +1161,12 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     .first()
     .waitFor();
   await page.getByLabel('What the model sends next').fill('{"other": true}');
-  await sees(page, 'The document stays as it was.');
-  const text = page.getByLabel('A text that stopped too early');
+  await sees(page, 'The document is unchanged.');
+  const text = page.getByLabel('Truncated text');
   await text.fill('{"open": tr');
   await sees(page, 'Completed: the literal at /open');
   await text.fill('[1, 2]');
-  await sees(page, 'There is no rest to ask for.');
+  await sees(page, 'Nothing to continue.');
   await text.fill('{"a":'.repeat(2000));
   await sees(page, /^(\/a){6}\/… many levels …(\/a){6}$/);
   let sent = 0;
@@ -1175,73 +1175,73 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     field.value = '["half \ud83d';
     field.dispatchEvent(new Event('input'));
   });
-  await sees(page, 'The text holds half of a character, U+D83D, after 7 characters');
+  await sees(page, 'The text has a lone surrogate, U+D83D, after 7 characters');
   equal(sent, 0, 'requests with half of a character');
   await text.evaluate((field) => {
     field.value = `["${'€'.repeat(12 << 20)}`;
     field.dispatchEvent(new Event('input'));
   });
-  await sees(page, 'This is too long to be looked at here');
+  await sees(page, 'The text is too long');
   equal(sent, 0, 'requests that are too long');
-  await page.getByLabel('A text that stopped too early').fill('no JSON at all');
+  await page.getByLabel('Truncated text').fill('no JSON at all');
   await sees(page, 'there is no object');
   let asked = 0;
   page.on('request', () => (asked += 1));
-  await page.getByLabel('A text that stopped too early').fill('');
-  await sees(page, 'Write or paste a text.');
+  await page.getByLabel('Truncated text').fill('');
+  await sees(page, 'Enter a text.');
   equal(asked, 0, 'requests about nothing');
-  await page.getByLabel('A text that stopped too early').fill('hello');
+  await page.getByLabel('Truncated text').fill('hello');
   await sees(page, 'there is no object');
   equal(asked, 1, 'requests about one text');
-  await page.getByLabel('Sample').selectOption('Written badly, in a fence');
+  await page.getByLabel('Sample').selectOption('Invalid JSON in a fence');
   await sees(page, 'Repaired:');
-  await clean('the bench, used', view);
+  await clean('the playground, used', view);
   await page.getByRole('link', { name: 'Chat request' }).click();
   await page.locator('.bar').waitFor();
-  await page.getByLabel('A chat request').fill(
+  await page.getByLabel('Chat request').fill(
     JSON.stringify({
       model: 'gpt-4',
       messages: [{ role: 'user', content: 'word '.repeat(9000) }],
     }),
   );
-  await sees(page, 'It does not fit');
+  await sees(page, 'Over the limit');
   await endsAt(page.locator('.axis'), 'the window ends at 8,192');
-  await page.getByLabel('A chat request').fill('{"model": ');
+  await page.getByLabel('Chat request').fill('{"model": ');
   await page.locator('.card .wrong').first().waitFor();
   await clean('a request that does not fit', view);
   await view.context.close();
 }
 
 {
-  const view = await open(whole, '#/bench/fit');
+  const view = await open(whole, '#/playground/fit');
   await sees(view.page, 'what takes the most room is');
   const blocker = view.page.getByText('What takes the most room is');
   equal(await blocker.locator('code').textContent(), 'History', 'what takes the most room');
-  await sees(view.page, 'Tokens are counted by a formula made for this model');
+  await sees(view.page, 'Tokens are counted by a formula calibrated for this model');
   await view.context.close();
 }
 
 {
   // What is told of closing and of repairing is what they did.
-  const view = await open(whole, '#/bench');
+  const view = await open(whole, '#/playground');
   const { page } = view;
   const [text, next] = [
-    page.getByLabel('A text that stopped too early'),
+    page.getByLabel('Truncated text'),
     page.getByLabel('What the model sends next'),
   ];
   const closed = page.locator('.card').filter({ hasText: 'nothing invented' });
   await text.fill("{'a': True, b: [1,2,,3], // c\n 'd': None,}");
   await closed.getByText('Repaired first: 8 fixes').waitFor();
   await text.fill('{"a":1}{"b":2}');
-  await closed.getByText('Left out: all that follows the first document.').waitFor();
-  await sees(page, 'The first document is whole, and another follows.');
+  await closed.getByText('Removed: everything after the first document.').waitFor();
+  await sees(page, 'The first document is complete, and another follows.');
   const repaired = closed.getByRole('group', { name: 'Repaired form' });
   equal(await repaired.textContent(), '[{"a":1},\n{"b":2}]', 'what repairing makes of it');
   await text.fill('{"a":1,"b');
-  await closed.getByText('Left out: the key that stops halfway').waitFor();
-  await counted(closed.getByText('Nothing had to be done.'), 0, 'said of what was not done');
+  await closed.getByText('Removed: the incomplete key').waitFor();
+  await counted(closed.getByText('No changes needed.'), 0, 'said of what was not done');
   await text.fill('{"a":1}');
-  await closed.getByText('Nothing had to be done.').waitFor();
+  await closed.getByText('No changes needed.').waitFor();
 
   // A seam is seen however the next piece is written.
   const seam = page.locator('.card').filter({ hasText: 'How the next piece' });
@@ -1251,7 +1251,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   equal(await seam.locator('mark').textContent(), '{"port":"Cux', 'what is repeated in a fence');
   equal(await seam.locator('.new').textContent(), 'haven"}]}', 'what is new in a fence');
   await next.fill('{ "port": "Brest" },\n{ "port": "Cuxhaven" } ] }');
-  await seam.getByText('written otherwise in the next piece').waitFor();
+  await seam.getByText('The next piece repeats this in another form').waitFor();
   equal(
     await seam.locator('mark').textContent(),
     '{ "port": "Brest" },\n{ "port": "Cux',
@@ -1282,7 +1282,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await closed.getByText('4,980,001 characters more').waitFor();
   const { length } = await copied(page, /^Copy closed form/);
   equal(length, long.length, 'a long closed form that is copied');
-  await clean('the bench, with a long text', view);
+  await clean('the playground, with a long text', view);
   await view.context.close();
 }
 
@@ -1290,11 +1290,11 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   // What is planned for an answer is no limit where none was set, and no number becomes another.
   const request =
     '{"model":"gpt-4","seed":12345678901234567890,"temperature":1.0,"response_format":{"type":"json_object"},"messages":[{"role":"user","content":"Write a report."}]}';
-  const view = await open(whole, '#/bench/fit');
+  const view = await open(whole, '#/playground/fit');
   const { page } = view;
-  await page.getByLabel('A chat request').fill(request);
+  await page.getByLabel('Chat request').fill(request);
   await sees(page, 'tokens in, no limit out');
-  await sees(page, 'Room for 3,000 tokens is planned');
+  await sees(page, '3,000 tokens are reserved for the answer');
   const answer = page.getByRole('row', { name: 'Answer' });
   equal(
     await answer.getByRole('cell').allTextContents(),
@@ -1313,10 +1313,10 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   });
   await got.text();
   await page.goto(`${whole}/#/runs/${got.headers.get('x-overlock-run')}`);
-  await page.getByRole('heading', { name: 'The window' }).waitFor();
+  await page.getByRole('heading', { name: 'Token budget' }).waitFor();
   const told = await answer.getByRole('cell').allTextContents();
   equal(told.slice(0, 2), ['no limit', 'no limit'], 'the first call of a run without a limit');
-  expect(/^3,000 planned, took \d+$/.test(told[3]), `what was planned, and what it took: ${told}`);
+  expect(/^3,000 planned, used \d+$/.test(told[3]), `what was planned, and what it took: ${told}`);
   await page.getByRole('slider').focus();
   await page.keyboard.press('ArrowRight');
   await sees(page, 'attempt 2 of');
@@ -1331,7 +1331,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     expect(json.replaceAll(/\n *| (?=[{["\d])/g, '').includes(part), `${name}: ${json}`);
     await page.getByRole('button', { name: 'Copied' }).waitFor({ state: 'detached' });
   }
-  await page.getByText('What was asked').click();
+  await page.getByText('Request', { exact: true }).click();
   await page.getByRole('group', { name: /^Request, / }).getByText('12345678901234567890').waitFor();
   await clean('a run without a limit', view);
   await view.context.close();
@@ -1340,12 +1340,12 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
 // --- What a text hides, and what is written from right to left ---
 
 {
-  const view = await open(whole, '#/bench');
+  const view = await open(whole, '#/playground');
   const { page } = view;
   const evil =
     '{"rule": "user\u202e \u2066// for all\u2069 \u2066", "tag": "\u200bx\u{e0041}\ufeff", "emoji": "👩‍👩‍👧 ❤️", "one": "שלום עולם", "two": "مرحبا 12", "cut": "נמל';
   await page.getByLabel('What the model sends next').fill('"two": "مرحبا 12", "cut": "נמל צפון"}');
-  await page.getByLabel('A text that stopped too early').fill(evil);
+  await page.getByLabel('Truncated text').fill(evil);
   const tail = page.locator('.card').filter({ hasText: 'Where and how' }).locator('pre');
   await tail.getByText('נמל').waitFor();
   const codes = await tail
@@ -1386,9 +1386,9 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await page.keyboard.press('ControlOrMeta+C');
   const marked = await page.evaluate(() => navigator.clipboard.readText());
   equal(marked, `${evil}"}`, 'what is marked and copied');
-  await sees(page, 'In the fields, but not to be seen there');
+  await sees(page, 'Invisible characters in the fields');
   await page.getByRole('img', { name: 'seam' }).waitFor();
-  await clean('the bench, with what hides', view);
+  await clean('the playground, with what hides', view);
   // Whatever a text is made of, all of it is there, and nothing of it is at large.
   const lost = await page.evaluate(async () => {
     const { beginning, ending, plain, shown } = await import('/page/text.js');
@@ -1459,8 +1459,8 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     gateway,
     `#/runs/${pipelines.over}`,
     async (page) => {
-      await page.getByRole('heading', { name: 'The path taken' }).waitFor();
-      await sees(page, '280 too many, so none was let in, and on_over led to budget_loop_guard');
+      await page.getByRole('heading', { name: 'Path taken' }).waitFor();
+      await sees(page, '280 over the budget, none added; on_over led to budget_loop_guard');
       await sees(page, 'CloseOrder sets Closed.');
       await endsAt(page.locator('.axis').first(), /^▲? ?the budget ends at [\d,]+ ?▲?$/);
     },
@@ -1474,7 +1474,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await page.getByRole('link', { name: 'answer, call_model, failed: to its step' }).waitFor();
     await page.getByRole('group', { name: /It failed in answer\.$/ }).waitFor();
     await sees(page, '--store sqlite:///var/lib/shop/runs.db');
-    await sees(page, 'other settings with --set KEY=VALUE');
+    await sees(page, 'to change settings, add --set KEY=VALUE');
   });
 
   // Where colours are the reader's own, a box is told from others by its sign and its word.
@@ -1498,7 +1498,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   {
     const view = await open(gateway, `#/runs/${pipelines.long}`);
     const { page } = view;
-    await page.getByRole('heading', { name: 'The path taken' }).waitFor();
+    await page.getByRole('heading', { name: 'Path taken' }).waitFor();
     const top = await page.locator('.graph').evaluate((it) => it.getBoundingClientRect().top);
     expect(top < 1600, `the graph is ${top} pixels down`);
     const shown = await page.evaluate(
@@ -1506,7 +1506,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
       pipelines.long,
     );
     await page.getByText(/^All 41,000 characters$/).click();
-    await page.getByRole('group', { name: /^Asked, 41,000 characters/ }).waitFor();
+    await page.getByRole('group', { name: /^Question, 41,000 characters/ }).waitFor();
     await page.getByText(/^All 3\d\d,\d{3} characters$/).click();
     await page.getByRole('group', { name: /^Answer, 3\d\d,\d{3} characters/ }).waitFor();
     for (const [name, text] of [['question', shown.question], ['answer', shown.state.answer]]) {
@@ -1535,7 +1535,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     expect(totals.priced + totals.unpriced < totals.runs, 'some asked no model');
     await sees(page, `for the ${totals.priced} with prices`);
     await page.getByRole('searchbox').fill('answer_from_code');
-    await page.locator('.summary').getByText(/ USD in all$/).waitFor();
+    await page.locator('.summary').getByText(/ USD in total$/).waitFor();
     // What the verdict of a run says is found, though no list says it.
     await page.getByRole('searchbox').fill('PIPELINE_BUDGET');
     await page.locator('.summary').getByText(/^1 of \d+ recorded runs: 1 failed/).waitFor();
@@ -1546,7 +1546,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await everywhere('pipeline-rounds', gateway, `#/runs/${pipelines.rounds}`, async (page) => {
     await sees(
       page,
-      'It came to its end after 52 steps: 11 asked a model, 2 answers had to be joined',
+      'Finished: 52 steps, 11 model calls, 2 joined answers',
     );
     const over = await page.evaluate(() => {
       const names = [...document.querySelectorAll('.graph .edge-name')];
@@ -1595,21 +1595,21 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     const { page } = view;
     const joined = page.locator('#step-39');
     await joined.getByText('joined from 2 answers').waitFor();
-    await joined.getByText(/800 tokens in, \d+ out by the provider’s count/).waitFor();
+    await joined.getByText(/800 tokens in, \d+ out, counted by the provider/).waitFor();
     await joined.getByText(/USD/).waitFor();
     await joined.getByText(/^Window of 128,000 tokens: System \d+/).waitFor();
     await counted(joined.locator('.pages'), 0, 'texts that are drawn before they are wanted');
-    await joined.getByText('What was asked and answered').click();
-    await joined.getByRole('group', { name: /^Asked as user in step 39/ }).waitFor();
-    await joined.getByRole('group', { name: /^Answered in step 39/ }).waitFor();
+    await joined.getByText('Prompt and answer').click();
+    await joined.getByRole('group', { name: /^Prompt as user in step 39/ }).waitFor();
+    await joined.getByRole('group', { name: /^Answer in step 39/ }).waitFor();
     await counted(joined.locator('.attempts > li'), 2, 'attempts within a step');
     await joined.locator('mark.repeated').getByText('"query": "log not').waitFor();
     const uncounted = page.locator('#step-49');
-    await uncounted.getByText(/ out by our count/).waitFor();
-    await uncounted.getByText('What was asked and answered').click();
+    await uncounted.getByText(/ out, counted by Overlock/).waitFor();
+    await uncounted.getByText('Prompt and answer').click();
     await uncounted.getByText('onerror=alert(1)').waitFor();
     const pieces = page.locator('#step-51');
-    await pieces.getByText('What was asked and answered').click();
+    await pieces.getByText('Prompt and answer').click();
     await pieces.getByText('The answer came in 2 pieces').waitFor();
     equal(
       await page.evaluate(() => document.querySelectorAll('main img, main b').length),
@@ -1636,25 +1636,25 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     const step = page.locator('#step-10');
     await step
       .getByText(
-        'Context blocks: 4 before, 10 after (4 stayed, 2 new, 4 the same as another), and 1 divider',
+        'Context blocks: 4 before, 10 after (4 kept, 2 new, 4 repeated), and 1 divider',
       )
       .click();
-    const fates = step.locator('.entry h4');
-    await fates.last().waitFor();
-    await counted(fates.filter({ hasText: /: new$/ }), 2, 'blocks that are new');
-    await counted(fates.filter({ hasText: 'again: the same as' }), 4, 'blocks that repeat');
-    await counted(fates.filter({ hasText: 'was there' }), 4, 'blocks that were there');
-    await step.getByText('6 texts asked for 425 tokens').waitFor();
+    const headings = step.locator('.entry h4');
+    await headings.last().waitFor();
+    await counted(headings.filter({ hasText: /: new$/ }), 2, 'blocks that are new');
+    await counted(headings.filter({ hasText: 'repeats block' }), 4, 'blocks that repeat');
+    await counted(headings.filter({ hasText: /: kept$/ }), 4, 'kept blocks');
+    await step.getByText('6 texts with 425 tokens').waitFor();
     await step
-      .getByText('305 there · 125 of 2 new texts · 300 of 4 texts that are there already')
+      .getByText('305 before · 125 of 2 new texts · 300 of 4 repeated texts')
       .waitFor();
     const bar = step.locator('.bar .segment');
     equal(
       await bar.evaluateAll((all) => all.map((one) => one.title)),
-      ['there: 305 tokens', 'new: 125 tokens', 'again: 300 tokens', 'free: 1,270 tokens'],
+      ['before: 305 tokens', 'new: 125 tokens', 'repeated: 300 tokens', 'free: 1,270 tokens'],
       'the bar',
     );
-    await step.getByText('The 6 texts, one by one').click();
+    await step.getByText('List of 6 texts').click();
     await step.locator('table').waitFor();
     await counted(step.locator('td').filter({ hasText: 'repeats block' }), 4, 'the table');
     await clean('blocks that repeat', view);
@@ -1669,47 +1669,47 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
       };
       const any = () => [`text ${below(3)}`, '<<<', node(below(4), below(2))][below(3)];
       for (let round = 0; round < 3000; round += 1) {
-        const [found, after] = [0, 0].map(() => Array.from({ length: below(8) }, any));
-        const fates = compared(found, after, '<<<');
-        const from = fates.after
-          .filter(({ kind }) => ['stayed', 'moved', 'changed'].includes(kind))
+        const [before, after] = [0, 0].map(() => Array.from({ length: below(8) }, any));
+        const changes = compared(before, after, '<<<');
+        const from = changes.after
+          .filter(({ kind }) => ['kept', 'moved', 'changed'].includes(kind))
           .map(({ block }) => block);
-        const before = found.filter((block) => block !== '<<<').length;
-        const isTold = fates.after.every(({ kind, block }, at) => {
+        const count = before.filter((block) => block !== '<<<').length;
+        const isRight = changes.after.every(({ kind, block }, at) => {
           const earlier = after.slice(0, at);
-          if (kind === 'new') return !found.includes(after[at]) && !earlier.includes(after[at]);
-          if (kind === 'stayed' || kind === 'moved') return found[block - 1] === after[at];
-          if (kind === 'again') return earlier[block - 1] === after[at];
+          if (kind === 'new') return !before.includes(after[at]) && !earlier.includes(after[at]);
+          if (kind === 'kept' || kind === 'moved') return before[block - 1] === after[at];
+          if (kind === 'repeated') return earlier[block - 1] === after[at];
           return true;
         });
         const isOnce = new Set(from).size === from.length;
-        if (!isTold || !isOnce || from.length + fates.gone.length !== before)
-          return JSON.stringify({ found, after, fates });
+        if (!isRight || !isOnce || from.length + changes.removed.length !== count)
+          return JSON.stringify({ before, after, changes });
       }
       return '';
     });
-    equal(wrong, '', 'blocks that are told wrongly');
+    equal(wrong, '', 'wrong changes of blocks');
     const line = await page.evaluate(async () => {
-      const { compared, comparison, told } = await import('/page/blocks.js');
+      const { changeText, compared, comparison } = await import('/page/blocks.js');
       const node = (text) => `--- NODE ---\nid: n\ntext:\n${text}`;
-      const fates = compared(
+      const changes = compared(
         ['a', node('long'), 'b', 'c'],
         ['c', 'a', node('short'), node('shorter'), 'c', 'd'],
       );
-      return [comparison(fates), ...fates.after.map(told)];
+      return [comparison(changes), ...changes.after.map(changeText)];
     });
     equal(
       line,
       [
-        'Context blocks: 4 before, 6 after (1 stayed, 1 moved, 1 in another form, 1 new, 1 the same as another, 1 another in other form, 1 left out)',
-        'was there',
-        'was there, and moved from place 1',
-        'in another form than block 2 before',
-        'again: block 3 shows it in another form',
-        'again: the same as block 1',
+        'Context blocks: 4 before, 6 after (1 kept, 1 moved, 1 changed, 1 new, 1 repeated, 1 repeated in another form, 1 removed)',
+        'kept',
+        'moved, was block 1',
+        'another form of the former block 2',
+        'repeats block 3 in another form',
+        'repeats block 1',
         'new',
       ],
-      'what became of blocks',
+      'changes of blocks',
     );
     await view.context.close();
   }
@@ -1718,7 +1718,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     const view = await open(gateway, `#/runs/${pipelines.demand}`);
     const { page } = view;
     const step = page.locator('#step-5');
-    await step.getByText(/made smaller \(.*asked for by mail.*\), which freed \d+/).waitFor();
+    await step.getByText(/compacted \(.*requested by a message.*, −\d+ tokens?\)/).waitFor();
     await step.getByText('took “compact_sql”').waitFor();
     await clean('a pipeline that made texts smaller on demand', view);
     await view.context.close();
@@ -1727,15 +1727,15 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   {
     const view = await open(gateway, `#/runs/${pipelines.unreachable}`);
     const { page } = view;
-    await sees(page, 'nothing taken: no answer to the');
+    await sees(page, /no answer \([\d,]+ tokens prepared\)/);
     const figure = page.locator('.key-figures > div').filter({ hasText: 'Tokens in' });
     equal(await figure.locator('dd').textContent(), '0', 'tokens that nobody took');
-    await page.locator('#step-5').getByText('What was asked and answered').click();
-    await page.getByRole('group', { name: /^Asked as user in step 5/ }).waitFor();
+    await page.locator('#step-5').getByText('Prompt and answer').click();
+    await page.getByRole('group', { name: /^Prompt as user in step 5/ }).waitFor();
     await clean('a pipeline whose model is not there', view);
     await page.goto(`${gateway}/#/runs/${pipelines.misfit}`);
-    await sees(page, 'What would help: give fetch_node_texts a smaller budget');
-    await sees(page, 'so none was let in.');
+    await sees(page, 'Hint: give fetch_node_texts a smaller budget');
+    await sees(page, 'none added.');
     await clean('a pipeline whose texts do not fit', view);
     await view.context.close();
   }
@@ -1743,9 +1743,9 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   {
     const view = await open(gateways.pipelines_untold, `#/runs/${pipelines.rounds}`);
     const { page } = view;
-    await sees(page, 'What was asked and answered is not shown');
+    await sees(page, 'Prompts and answers are not shown');
     const step = page.locator('#step-39');
-    await step.getByText('What was asked and answered', { exact: true }).click();
+    await step.getByText('Prompt and answer', { exact: true }).click();
     await step.locator('.attempts > li').last().waitFor();
     await counted(step.locator('.attempts > li'), 2, 'attempts without their text');
     expect(!(await page.content()).includes('Who closes'), 'no text is told');
@@ -1756,7 +1756,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   {
     const view = await open(gateway, `#/runs/${pipelines.finished}`);
     const { page } = view;
-    await sees(page, 'It came to its end after 6 steps: 1 asked a model.');
+    await sees(page, 'Finished: 6 steps, 1 model call.');
     await counted(page.locator('.graph .box.taken'), 6, 'steps that were taken');
     await sees(page, '`Orders.Close` does (Orders.cs).');
     await page.getByRole('link', { name: 'Step 2', exact: true }).click();
@@ -1794,13 +1794,13 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await row.getByText('running').waitFor();
   await clean('a pipeline that runs, in the list', view);
   await row.getByRole('link').click();
-  await sees(page, 'call_model_answer is being done');
+  await sees(page, 'call_model_answer is running');
   equal(await box(page, 'now').textContent(), 'call_model_answer', 'where it is');
   await clean('a pipeline that runs', view);
   const steps = page.locator('.attempts > li');
   await counted(steps, 3, 'steps that were done');
   await prompt('cue');
-  await sees(page, 'call_summarize_context is being done');
+  await sees(page, 'call_summarize_context is running');
   expect((await steps.count()) > 9, 'steps come by themselves');
   const figure = (name) =>
     page.locator('.key-figures > div').filter({ hasText: name }).locator('dd').textContent();
@@ -1809,16 +1809,16 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   // Whoever worked on it is killed, and somebody goes on: nobody has to load the page again.
   await prompt('kill');
   await sees(page, `overlock run --resume ${run}`);
-  await page.locator('.badge.left').waitFor();
-  equal(await page.locator('.box.left .box-mark').textContent(), '◌ broken off', 'where it was left');
-  equal(await box(page, 'left').textContent(), 'call_summarize_context', 'the step that was left');
+  await page.locator('.badge.interrupted').waitFor();
+  equal(await page.locator('.box.interrupted .box-mark').textContent(), '◌ interrupted', 'where it was interrupted');
+  equal(await box(page, 'interrupted').textContent(), 'call_summarize_context', 'the interrupted step');
   expect((await figure('Took')).startsWith('at least '), 'nobody knows when it was killed');
   await picture('pipeline-left', page);
   await clean('a pipeline that was left', view);
   // A list that is open counts every run once, whatever becomes of it.
   const watched = await open(gateway, '#/runs');
   const counts = watched.page.locator('.summary');
-  await counts.getByText('1 broken off').waitFor();
+  await counts.getByText('1 interrupted').waitFor();
   const [, all] = /^(\d+) runs: /.exec(await counts.textContent());
   await watched.page.evaluate(() => {
     const summary = document.querySelector('.summary');
@@ -1829,9 +1829,9 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   {
     const list = await open(gateway, '#/runs?outcome=stopped');
     const row = list.page.locator('.list tbody tr');
-    await row.getByText('broken off').waitFor();
-    await list.page.getByRole('searchbox').fill('broken off');
-    await list.page.locator('.summary').getByText('1 broken off').waitFor();
+    await row.getByText('interrupted').waitFor();
+    await list.page.getByRole('searchbox').fill('interrupted');
+    await list.page.locator('.summary').getByText('1 interrupted').waitFor();
     await counted(row, 1, 'runs that nobody works on');
     await clean('a pipeline that was left, in the list', list);
     await list.context.close();
@@ -1849,7 +1849,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   expect((await figure('Took')).endsWith(` ${(paused / 1000).toFixed(1)} s`), 'a pause is no work');
   await counts.getByText('1 running').waitFor();
   await prompt('cue');
-  await sees(page, 'call_model_answer is being done');
+  await sees(page, 'call_model_answer is running');
   equal(await figure('Tokens in'), '800', 'what the second answer took');
   await prompt('cue');
   await sees(page, '1 answer so far');
@@ -1867,11 +1867,11 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     await other.context.close();
   }
   await prompt('call-off');
-  await sees(page, 'Somebody stopped it in step call_model_answer');
-  await page.locator('.badge.stopped').waitFor();
-  equal(await page.locator('.box.stopped .box-mark').textContent(), '■ stopped', 'where it stopped');
-  await sees(page, '1 answer in call_model_answer is kept.');
-  await page.getByText('What was answered so far').click();
+  await sees(page, 'Cancelled in step call_model_answer');
+  await page.locator('.badge.cancelled').waitFor();
+  equal(await page.locator('.box.cancelled .box-mark').textContent(), '■ cancelled', 'where it was cancelled');
+  await sees(page, '1 answer in call_model_answer is recorded.');
+  await page.getByText('Answers so far').click();
   await page.locator('.notice .attempts > li').first().waitFor();
   await counted(page.locator('.notice .attempts > li'), 1, 'attempts that are kept');
   await picture('pipeline-kept', page);
@@ -1879,7 +1879,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await prompt(`resume/${run}-3`);
   await page.locator('.badge.running').waitFor();
   await prompt('end');
-  await sees(page, 'It came to its end');
+  await sees(page, 'Finished: ');
   await sees(page, 'CloseOrder sets Closed.');
   const ended = await page.evaluate(
     async (id) => (await fetch(`/api/runs/${id}?text=true`)).json(),
@@ -1889,7 +1889,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await counted(listed, ended.trace.length, 'steps of a run that was followed');
   equal(await figure('Tokens in'), '1,600', 'every answer once');
   await clean('a pipeline that was resumed', view);
-  await counts.getByText(/^\d+ runs: (?!.*(running|broken off|stopped))/).waitFor();
+  await counts.getByText(/^\d+ runs: (?!.*(running|interrupted|cancelled))/).waitFor();
   const wrong = (await watched.page.evaluate(() => window.told)).filter(
     (text) => !text.startsWith(`${all} runs: `),
   );
@@ -1920,7 +1920,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   await page.keyboard.press('Space');
   await until(runs.failed);
   await page.keyboard.press('Enter');
-  await page.getByRole('heading', { name: 'Why there is nothing' }).waitFor();
+  await page.getByRole('heading', { name: 'Why it failed' }).waitFor();
   await until('Runs');
   await page.keyboard.press('Enter');
   await until(runs.whole);
@@ -1961,7 +1961,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
   const field = page.getByLabel('Key', { exact: true });
   await field.fill('a wrong key');
   await page.keyboard.press('Enter');
-  await sees(page, 'This gateway does not accept that key.');
+  await sees(page, 'Invalid API key.');
   equal(await page.locator('#forget').isVisible(), false, 'a wrong key that could be forgotten');
   await clean('asked for a key', view);
   await field.fill(told.key);
@@ -2023,7 +2023,7 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
     refusals += 1;
     return route.fulfill(unauthorised);
   });
-  await page.goto(`${whole}/#/bench`);
+  await page.goto(`${whole}/#/playground`);
   await sees(page, 'No such key.');
   equal(refusals, 2, 'requests that were refused');
   looked.push('keys that change');
@@ -2035,15 +2035,15 @@ await everywhere('fit', whole, '#/bench/fit', (page) => page.locator('.bar').wai
 {
   const view = await open(gateways.empty, '');
   const { page } = view;
-  await sees(page, 'Nothing has been recorded yet.');
+  await sees(page, 'No runs recorded yet.');
   await clean('nothing recorded', view);
-  await page.getByRole('button', { name: 'Run the demonstration' }).click();
-  await page.locator('.run-head .badge.whole').waitFor();
+  await page.getByRole('button', { name: 'Run the demo' }).click();
+  await page.locator('.run-head .badge.complete').waitFor();
   await page.getByRole('link', { name: 'Runs', exact: true }).first().click();
   await page
     .locator('.list tbody tr')
     .filter({ hasText: 'overlock-demo' })
-    .getByText('whole')
+    .getByText('complete')
     .waitFor();
   await clean('the first run', view);
   await view.context.close();

@@ -1,8 +1,8 @@
-// The bench: paste a text and see what the parts of Overlock make of it.
+// The playground: try Overlock on a text or a request of your own.
 
 import { ApiError, ask, askEach } from './api.js';
 import { copyButton, fill, h, message, settled } from './dom.js';
-import { laidOut } from './json.js';
+import { formatted } from './json.js';
 import { beginning, characters, ending, halfCharacter, hidden, isHalved } from './text.js';
 import { windowView } from './window.js';
 import {
@@ -27,11 +27,11 @@ const SAMPLES = {
     text: '{"title": "Tides", "chapters": [{"heading": "Spring", "text": "The water stood high for three days"}, {"heading": "Neap", "text": "Little mov',
     fragment: 'Neap", "text": "Little moved in the second week."}]}',
   },
-  'Written badly, in a fence': {
+  'Invalid JSON in a fence': {
     text: 'Here is the report:\n```json\n{\n  // three stations\n  stations: [\'North\', \'South\',],\n  "open": True,\n  "levels": [412, 398, 377\n```',
     fragment: '',
   },
-  Whole: { text: '{"title": "Tides", "rows": [1, 2, 3]}', fragment: '' },
+  Complete: { text: '{"title": "Tides", "rows": [1, 2, 3]}', fragment: '' },
 };
 
 const REQUEST = JSON.stringify(
@@ -70,18 +70,18 @@ const REQUEST = JSON.stringify(
   2,
 );
 
-/** What was typed stays until the tab is closed. */
+/** The contents of the fields, which last as long as the tab. */
 const typed = { text: null, fragment: null, request: REQUEST, budget: 60, cutValue: 'hint' };
 
-export async function showBench(frame, { rest, signal }) {
-  document.title = 'Bench – Overlock';
+export async function showPlayground(frame, { rest, signal }) {
+  document.title = 'Playground – Overlock';
   document.getElementById('live').hidden = true;
   signal.addEventListener('abort', () => {
     document.getElementById('live').hidden = false;
   });
   const pages = [
-    ['cut', 'Cut JSON', cutBench],
-    ['fit', 'Chat request', fitBench],
+    ['cut', 'Cut JSON', cutJsonView],
+    ['fit', 'Chat request', chatRequestView],
   ];
   const chosen = pages.find(([name]) => name === rest[0]) ?? pages[0];
   const holder = h('div');
@@ -89,20 +89,20 @@ export async function showBench(frame, { rest, signal }) {
     frame,
     h(
       'header',
-      { class: 'bench-head' },
-      h('h1', {}, 'Bench'),
+      { class: 'playground-head' },
+      h('h1', {}, 'Playground'),
       h(
         'p',
         { class: 'muted' },
-        'Try on a text of your own what the gateway does in every run. Nothing is sent to a model, and nothing is recorded.',
+        'Try on your own text what the gateway does in every run. Nothing is sent to a model, and nothing is recorded.',
       ),
       h(
         'nav',
-        { class: 'segmented', 'aria-label': 'Benches' },
+        { class: 'segmented', 'aria-label': 'Playground pages' },
         pages.map(([name, label]) =>
           h(
             'a',
-            { href: `#/bench/${name}`, 'aria-current': name === chosen[0] ? 'page' : null },
+            { href: `#/playground/${name}`, 'aria-current': name === chosen[0] ? 'page' : null },
             label,
           ),
         ),
@@ -113,12 +113,12 @@ export async function showBench(frame, { rest, signal }) {
   chosen[2](holder, signal);
 }
 
-function cutBench(holder, signal) {
+function cutJsonView(holder, signal) {
   const [first] = Object.values(SAMPLES);
   typed.text ??= first.text;
   typed.fragment ??= first.fragment;
   const text = h('textarea', {
-    id: 'bench-text',
+    id: 'playground-text',
     rows: 9,
     spellcheck: 'false',
     dir: 'ltr',
@@ -129,7 +129,7 @@ function cutBench(holder, signal) {
     },
   });
   const fragment = h('textarea', {
-    id: 'bench-fragment',
+    id: 'playground-fragment',
     rows: 5,
     spellcheck: 'false',
     dir: 'ltr',
@@ -142,7 +142,7 @@ function cutBench(holder, signal) {
   const sample = h(
     'select',
     {
-      id: 'bench-sample',
+      id: 'playground-sample',
       onchange: () => {
         const chosen = SAMPLES[sample.value];
         if (!chosen) return;
@@ -156,17 +156,17 @@ function cutBench(holder, signal) {
     h('option', { value: '' }, 'choose…'),
     Object.keys(SAMPLES).map((name) => h('option', {}, name)),
   );
-  const hiddenTold = h('p', { class: 'muted', hidden: true });
+  const hiddenNote = h('p', { class: 'muted', hidden: true });
   const cut = card('Cut', 'Where and how the text stops.');
   const closed = card('Closed form', 'The same text as valid JSON, with nothing invented.');
   const rendered = card(
-    'What a model is shown',
+    'Context for the model',
     'The path to the cut, within a budget. Values that do not fit become hints such as <str>.',
   );
-  const contexts = card('Contexts', 'The pieces of the prompt that asks for the rest.');
+  const contexts = card('Contexts', 'The parts of the prompt that asks the model to continue.');
   const joint = card('Seam', 'How the next piece is joined, or why it is not.');
   const budget = h('input', {
-    id: 'bench-budget',
+    id: 'playground-budget',
     type: 'range',
     min: 0,
     max: 500,
@@ -174,15 +174,15 @@ function cutBench(holder, signal) {
     value: String(typed.budget),
     oninput: () => {
       typed.budget = Number(budget.value);
-      budgetTold.textContent = number(typed.budget);
+      budgetOutput.textContent = number(typed.budget);
       render();
     },
   });
-  const budgetTold = h('output', { for: 'bench-budget' }, number(typed.budget));
+  const budgetOutput = h('output', { for: 'playground-budget' }, number(typed.budget));
   const cutValue = h(
     'select',
     {
-      id: 'bench-cut-value',
+      id: 'playground-cut-value',
       onchange: () => {
         typed.cutValue = cutValue.value;
         render();
@@ -194,35 +194,35 @@ function cutBench(holder, signal) {
   rendered.tools.append(
     h(
       'label',
-      { class: 'slider', for: 'bench-budget' },
-      h('span', {}, 'Budget ', budgetTold, ' characters of values'),
+      { class: 'slider', for: 'playground-budget' },
+      h('span', {}, 'Budget ', budgetOutput, ' characters of values'),
       budget,
     ),
-    h('label', { for: 'bench-cut-value' }, 'Cut value ', cutValue),
+    h('label', { for: 'playground-cut-value' }, 'Cut value ', cutValue),
   );
   fill(
     holder,
     h(
       'div',
-      { class: 'bench-grid' },
+      { class: 'playground-grid' },
       h(
         'div',
-        { class: 'bench-in' },
+        { class: 'playground-in' },
         h(
           'div',
           { class: 'field-head' },
-          h('label', { for: 'bench-text' }, 'A text that stopped too early'),
-          h('label', { for: 'bench-sample' }, 'Sample ', sample),
+          h('label', { for: 'playground-text' }, 'Truncated text'),
+          h('label', { for: 'playground-sample' }, 'Sample ', sample),
         ),
         text,
-        h('label', { for: 'bench-fragment' }, 'What the model sends next'),
+        h('label', { for: 'playground-fragment' }, 'What the model sends next'),
         fragment,
-        hiddenTold,
+        hiddenNote,
         joint.element,
       ),
       h(
         'div',
-        { class: 'bench-out' },
+        { class: 'playground-out' },
         cut.element,
         closed.element,
         rendered.element,
@@ -239,39 +239,39 @@ function cutBench(holder, signal) {
     stitch: [joint],
   };
   const draws = {
-    cut: ({ cut: told, repair }) => {
-      read = told.value?.hierarchy_context;
-      show(cut, told, (told) => stops(told, repair));
-      show(contexts, told, (told) =>
-        told.cut
+    cut: ({ cut: result, repair }) => {
+      documentText = result.value?.hierarchy_context;
+      show(cut, result, (value) => stops(value, repair));
+      show(contexts, result, (value) =>
+        value.cut
           ? [
-              entry('Element that is cut off', told.cut_off_element),
-              entry('Element before it', told.element_before_cutoff),
-              entry('Overlap to be repeated', told.overlap_context),
-              entry('Delivered so far', told.delivered),
+              entry('Cut element', value.cut_off_element),
+              entry('Element before it', value.element_before_cutoff),
+              entry('Overlap to repeat', value.overlap_context),
+              entry('Received so far', value.delivered),
             ]
-          : h('p', { class: 'muted' }, 'There is no rest to ask for.'),
+          : h('p', { class: 'muted' }, 'Nothing to continue.'),
       );
     },
     close: ({ close, repair, cut }) =>
-      show(closed, close, (told) => closedForm(told, repair, cut, typed.text)),
-    render: ({ render: told }) =>
-      show(rendered, told, ({ rendered: shown }) => [
-        code(shown, 'Rendered context'),
-        h('p', { class: 'muted' }, counted(ends(shown).length, 'character')),
+      show(closed, close, (value) => closedForm(value, repair, cut, typed.text)),
+    render: ({ render }) =>
+      show(rendered, render, ({ rendered: text }) => [
+        code(text, 'Rendered context'),
+        h('p', { class: 'muted' }, counted(ends(text).length, 'character')),
       ]),
-    stitch: ({ stitch: told }) =>
-      show(joint, told, (stitch) => joined(stitch, read, typed.fragment)),
+    stitch: ({ stitch }) =>
+      show(joint, stitch, (value) => joined(value, documentText, typed.fragment)),
   };
-  // The text as it was read, without what stands around the document.
-  let read;
-  const latest = only(signal);
+  // The document in the text, without the text around it.
+  let documentText;
+  const latest = newestOnly(signal);
   const update = async (names) => {
     const isNew = names.map((name) => latest(name));
-    tellHidden(hiddenTold, [typed.text, typed.fragment]);
+    showHidden(hiddenNote, [typed.text, typed.fragment]);
     if (typed.text === '') {
       for (const card of [cut, closed, rendered, contexts, joint])
-        fill(card.body, h('p', { class: 'muted' }, 'Write or paste a text.'));
+        fill(card.body, h('p', { class: 'muted' }, 'Enter a text.'));
       for (const name of names) busy(cards[name], false);
       return;
     }
@@ -282,56 +282,56 @@ function cutBench(holder, signal) {
       render: { budget: typed.budget, cut_value: typed.cutValue },
       stitch: { parts: [typed.fragment] },
     };
-    const asked = names.filter((name) => name !== 'stitch' || typed.fragment !== '');
-    const told = await answers(questions, asked, [typed.text, typed.fragment], signal);
+    const answerable = names.filter((name) => name !== 'stitch' || typed.fragment !== '');
+    const results = await answers(questions, answerable, [typed.text, typed.fragment], signal);
     names.forEach((name, at) => {
       if (!isNew[at]()) return;
       busy(cards[name], false);
-      if (told[name]) draws[name]?.(told);
-      else fill(joint.body, h('p', { class: 'muted' }, 'Write or paste what comes next.'));
+      if (results[name]) draws[name]?.(results);
+      else fill(joint.body, h('p', { class: 'muted' }, 'Enter the next piece.'));
     });
   };
-  const asking = (wait, names) => {
+  const debounced = (wait, names) => {
     const work = settled(wait, () => update(names));
     return () => {
       for (const name of names) busy(cards[name], true);
       work();
     };
   };
-  const look = asking(200, ['cut', 'close', 'repair', 'render', 'stitch']);
-  const render = asking(60, ['render']);
-  const stitched = asking(200, ['stitch']);
+  const look = debounced(200, ['cut', 'close', 'repair', 'render', 'stitch']);
+  const render = debounced(60, ['render']);
+  const stitched = debounced(200, ['stitch']);
   look();
 }
 
-/** What is answered to questions about a text and what comes next, if that can be sent. */
-async function answers(questions, asked, [text, fragment], signal) {
-  const refused = (name) =>
-    halfOf(text, 'text') ?? (name === 'stitch' ? halfOf(fragment, 'next piece') : null);
-  const sent = asked.filter((name) => !refused(name));
-  const told =
+/** The answers to named questions about a text and its next piece. A lone surrogate cannot be sent. */
+async function answers(questions, names, [text, fragment], signal) {
+  const problem = (name) =>
+    surrogateError(text, 'text') ?? (name === 'stitch' ? surrogateError(fragment, 'next piece') : null);
+  const sent = names.filter((name) => !problem(name));
+  const results =
     sent.length > 0
       ? await askEach(Object.fromEntries(sent.map((name) => [name, questions[name]])), signal, {
           text,
           most: MOST_SHOWN,
         })
       : {};
-  for (const name of asked)
-    told[name] ??= { status: 'rejected', reason: refused(name) };
-  return told;
+  for (const name of names)
+    results[name] ??= { status: 'rejected', reason: problem(name) };
+  return results;
 }
 
-/** Why a text cannot be sent, if it cannot. */
-function halfOf(text, what) {
+/** The error for a text with a lone surrogate. */
+function surrogateError(text, what) {
   const half = halfCharacter(text);
   return half
     ? new Error(
-        `the ${what} holds half of a character, ${half.code}, after ${counted(characters(text.slice(0, half.at)), 'character')}: without its other half it is no text and cannot be sent`,
+        `the ${what} has a lone surrogate, ${half.code}, after ${counted(characters(text.slice(0, half.at)), 'character')}, so it cannot be sent`,
       )
     : null;
 }
 
-/** Says of results that they are old, and that others are being worked out. */
+/** Marks results as outdated while new ones are computed. */
 function busy(cards, isBusy) {
   for (const { element } of cards) {
     if (isBusy) element.setAttribute('aria-busy', 'true');
@@ -340,61 +340,61 @@ function busy(cards, isBusy) {
 }
 
 /** Where a text stops. */
-const stops = (told, repaired) =>
-  told.cut
+const stops = ({ cut, hierarchy_context: text }, repaired) =>
+  cut
     ? [
         h(
           'p',
           { class: 'big' },
-          `Stops ${place(told.cut.place)} at `,
-          h('code', { class: 'path' }, path(told.cut.path)),
-          `, after ${counted(told.cut.offset, 'byte')}.`,
+          `Stops ${place(cut.place)} at `,
+          h('code', { class: 'path' }, path(cut.path)),
+          `, after ${counted(cut.offset, 'byte')}.`,
         ),
-        cutTail(ends(told.hierarchy_context)),
+        cutTail(ends(text)),
       ]
     : h(
         'p',
         { class: 'big' },
         kinds(repaired).has('several')
-          ? 'The first document is whole, and another follows.'
-          : 'The document is whole.',
+          ? 'The first document is complete, and another follows.'
+          : 'The document is complete.',
       );
 
-/** What a text becomes when it is closed, what that cost it, and what repairing it makes of it. */
-const closedForm = (told, repaired, { value: stopped }, text) => [
-  h('p', {}, closing(told, repaired, stopped)),
-  code(told.json, 'Closed form'),
-  copying(told.json, 'closed form', '/api/close', text),
-  fixes(repaired, told, text),
+/** The closed form of a text, what closing changed, and the repaired form if it differs. */
+const closedForm = (closed, repaired, { value: analysis }, text) => [
+  h('p', {}, closingText(closed, repaired, analysis)),
+  code(closed.json, 'Closed form'),
+  copyResult(closed.json, 'closed form', '/api/close', text),
+  repairedForm(repaired, closed, text),
 ];
 
-/** What closing did, in sentences. */
-function closing(told, repaired, stopped) {
+/** What closing changed, in sentences. */
+function closingText(closed, repaired, analysis) {
   const at = (pointer) => h('code', { class: 'path' }, path(pointer));
-  const mended = told.fixes ? ends(told.fixes).length : 0;
+  const fixes = closed.fixes ? ends(closed.fixes).length : 0;
   const around = kinds(repaired);
-  const cut = told.complete ? undefined : stopped?.cut;
-  const did = [
-    mended > 0 && [`Repaired first: ${counted(mended, 'fix', 'fixes')}, named below. `],
-    around.has('prose') && ['Left out: the text around the document. '],
-    around.has('fence') && ['Left out: the fence around the document. '],
-    around.has('several') && ['Left out: all that follows the first document. '],
-    told.truncated !== null && ['Cut short: ', at(told.truncated), '. '],
-    told.dropped !== null && ['Left out: ', at(told.dropped), '. '],
-    cut?.place === 'key' && ['Left out: the key that stops halfway, in ', at(cut.path), '. '],
-    cut?.place === 'after-comma' && ['Left out: the comma at the end. '],
+  const cut = closed.complete ? undefined : analysis?.cut;
+  const changes = [
+    fixes > 0 && [`Repaired first: ${counted(fixes, 'fix', 'fixes')}, listed below. `],
+    around.has('prose') && ['Removed: the text around the document. '],
+    around.has('fence') && ['Removed: the fence around the document. '],
+    around.has('several') && ['Removed: everything after the first document. '],
+    closed.truncated !== null && ['Truncated: ', at(closed.truncated), '. '],
+    closed.dropped !== null && ['Removed: ', at(closed.dropped), '. '],
+    cut?.place === 'key' && ['Removed: the incomplete key in ', at(cut.path), '. '],
+    cut?.place === 'after-comma' && ['Removed: the trailing comma. '],
     cut?.place === 'literal' && [
       'Completed: the literal at ',
       at(cut.path),
       ', because only one word begins like that. ',
     ],
   ].filter(Boolean);
-  if (did.length > 0) return did;
-  return told.complete ? 'Nothing had to be done.' : 'Only closed.';
+  if (changes.length > 0) return changes;
+  return closed.complete ? 'No changes needed.' : 'Only closed.';
 }
 
-/** A button for a result of which perhaps only the ends are there. */
-const copying = (json, what, address, text) =>
+/** A copy button for a result of which only the ends may be loaded. */
+const copyResult = (json, what, address, text) =>
   h(
     'p',
     { class: 'actions' },
@@ -405,23 +405,23 @@ const copying = (json, what, address, text) =>
     ),
   );
 
-/** Names what cannot be seen in the fields, where texts are as they are. */
-function tellHidden(element, texts) {
-  const found = hidden(texts.join('\n'));
-  element.hidden = found.size === 0;
-  const told = [...found].map(([character, times]) => [
+/** Lists the invisible characters in the fields, which show texts unchanged. */
+function showHidden(element, texts) {
+  const counts = hidden(texts.join('\n'));
+  element.hidden = counts.size === 0;
+  const list = [...counts].map(([character, times]) => [
     ' ',
     character,
     times > 1 && ` × ${number(times)}`,
   ]);
-  fill(element, found.size > 0 && ['In the fields, but not to be seen there:', told]);
+  fill(element, counts.size > 0 && ['Invisible characters in the fields:', list]);
 }
 
-/** What came of a fragment, with the repeated text shaded. */
+/** The result of a fragment, with the repeated text shaded. */
 function joined({ json, complete, seams }, base, fragment) {
   const [it] = seams;
   const accepted = !['repeat', 'ambiguous', 'no-match'].includes(it.outcome);
-  const said = h(
+  const summary = h(
     'p',
     { class: 'big' },
     h('strong', {}, it.outcome),
@@ -430,7 +430,7 @@ function joined({ json, complete, seams }, base, fragment) {
   );
   if (!accepted)
     return [
-      said,
+      summary,
       h(
         'p',
         {},
@@ -438,22 +438,22 @@ function joined({ json, complete, seams }, base, fragment) {
           ? message(sentence(it.reason))
           : it.lengths
             ? `An overlap of ${it.lengths[0]} and one of ${it.lengths[1]} characters are equally likely.`
-            : 'Nothing changes.',
+            : 'The piece adds nothing.',
       ),
-      h('p', { class: 'muted' }, 'The document stays as it was.'),
+      h('p', { class: 'muted' }, 'The document is unchanged.'),
     ];
   return [
-    said,
-    picture(jointOf(base, json, it.overlap, fragment), it.overlap, fragment),
-    h('p', {}, complete ? 'The document is whole.' : 'The document is still cut.'),
+    summary,
+    seamView(jointOf(base, json, it.overlap, fragment), it.overlap, fragment),
+    h('p', {}, complete ? 'The document is complete.' : 'The document is still cut.'),
     h('details', { class: 'full' }, h('summary', {}, 'The joined text'), code(json, 'Joined text')),
   ];
 }
 
-/** So much of a repeated text is looked for. */
+/** The longest end of a repeated text that is searched for. */
 const LONGEST_REPEATED = 200;
 
-/** What stands on both sides of a seam, as far as it is there. */
+/** The text on both sides of a seam, as far as it is loaded. */
 function jointOf(base, json, overlap, fragment) {
   if (typeof base === 'string' && typeof json === 'string') {
     let at = 0;
@@ -467,17 +467,17 @@ function jointOf(base, json, overlap, fragment) {
   const behind = [...last];
   if (all - length <= behind.length)
     return { before, after: behind.slice(behind.length - (all - length)).join('') };
-  // So much came that its beginning is only in what was sent.
+  // The beginning of a long addition is only in the fragment.
   const repeated = lastOf(before, Math.min(overlap, LONGEST_REPEATED));
   const at = fragment.indexOf(repeated);
   return at < 0 ? null : { before, after: fragment.slice(at + repeated.length) };
 }
 
 /**
- * A seam with the repeated text shaded. A fragment may have it in a fence, or with other white
- * space; then it is told how the fragment has it.
+ * A seam with the repeated text shaded. If the fragment has the repeated text in another form, such
+ * as with other white space, that form is shown too.
  */
-function picture(joint, overlap, fragment) {
+function seamView(joint, overlap, fragment) {
   if (!joint) return null;
   const { before, after } = joint;
   const repeated = lastOf(before, overlap);
@@ -495,7 +495,7 @@ function picture(joint, overlap, fragment) {
       h('span', { class: 'new' }, beginning(after, 200)),
     ),
     other !== '' && [
-      h('p', { class: 'muted' }, 'What is repeated is written otherwise in the next piece:'),
+      h('p', { class: 'muted' }, 'The next piece repeats this in another form:'),
       h(
         'pre',
         { class: 'code', tabindex: 0, role: 'group', 'aria-label': 'Repeated text' },
@@ -505,16 +505,16 @@ function picture(joint, overlap, fragment) {
   ];
 }
 
-/** So many characters from the end of a text. */
+/** The last characters of a text. */
 function lastOf(text, count) {
-  // None of them takes more than two places.
+  // A character has at most two UTF-16 units.
   const end = [...ending(text, 2 * count + 1)];
   return end.slice(Math.max(0, end.length - count)).join('');
 }
 
-function fitBench(holder, signal) {
+function chatRequestView(holder, signal) {
   const request = h('textarea', {
-    id: 'bench-request',
+    id: 'playground-request',
     rows: 26,
     spellcheck: 'false',
     dir: 'ltr',
@@ -526,22 +526,22 @@ function fitBench(holder, signal) {
     },
   });
   const window_ = card(
-    'The window, negotiated',
-    'How the window is divided among the parts of the request. The answer gives way first.',
+    'Token budget',
+    'How the window is divided among the parts of the request. The answer is reduced first.',
   );
   const sent = card(
-    'The request as it would be sent',
-    'The very text that goes to the upstream, on many lines. Only what was trimmed and a limit that you set differ from what you wrote; of a stream the usage is asked for.',
+    'Request to the upstream',
+    'The text that goes to the upstream, formatted. It differs from yours only by trimmed messages and a lowered limit; a streamed request also asks for usage.',
   );
   fill(
     holder,
     h(
       'div',
-      { class: 'bench-grid' },
+      { class: 'playground-grid' },
       h(
         'div',
-        { class: 'bench-in' },
-        h('label', { for: 'bench-request' }, 'A chat request'),
+        { class: 'playground-in' },
+        h('label', { for: 'playground-request' }, 'Chat request'),
         request,
         h(
           'p',
@@ -553,24 +553,24 @@ function fitBench(holder, signal) {
           '.',
         ),
       ),
-      h('div', { class: 'bench-out' }, window_.element, sent.element),
+      h('div', { class: 'playground-out' }, window_.element, sent.element),
     ),
   );
-  const latest = only(signal);
+  const latest = newestOnly(signal);
   const look = settled(250, async () => {
     const isNew = latest('fit');
-    const problem = halfOf(request.value, 'request') ?? notJson(request.value);
-    const { fit: told } = problem
+    const problem = surrogateError(request.value, 'request') ?? jsonError(request.value);
+    const { fit: result } = problem
       ? { fit: { status: 'rejected', reason: problem } }
       : await askEach({ fit: request.value }, signal);
     if (!isNew()) return;
     busy([window_, sent], false);
-    show(window_, told, (fit) => [
+    show(window_, result, (fit) => [
       h(
         'p',
         { class: 'big' },
         !fit.fits
-          ? 'It does not fit'
+          ? 'Over the limit'
           : fit.limit.sent === null
             ? `${number(fit.input_token_count)} tokens in, no limit out`
             : `${number(fit.input_token_count)} tokens in, at most ${number(fit.limit.sent)} out`,
@@ -580,7 +580,7 @@ function fitBench(holder, signal) {
         h(
           'p',
           {},
-          `The request sets no limit, and none is sent. Room for ${counted(fit.adjusted_max_tokens, 'token')} is planned, so that the answer has some.`,
+          `The request sets no limit, and none is sent. ${counted(fit.adjusted_max_tokens, 'token')} are reserved for the answer.`,
         ),
       h(
         'p',
@@ -606,11 +606,11 @@ function fitBench(holder, signal) {
       }),
       fit.blocker && h('p', { class: 'muted' }, message(budgetSentence(fit.blocker))),
     ]);
-    show(sent, told, (fit) =>
+    show(sent, result, (fit) =>
       fit.sent
         ? [
-            // Laid out it is longer still.
-            code(laidOut(beginning(fit.sent, MOST_SHOWN)), 'Request'),
+            // Formatting makes it longer still.
+            code(formatted(beginning(fit.sent, MOST_SHOWN)), 'Request'),
             fit.sent.length > MOST_SHOWN &&
               h('p', { class: 'muted' }, `The beginning of ${counted(fit.sent.length, 'character')}.`),
             h(
@@ -622,24 +622,24 @@ function fitBench(holder, signal) {
         : h(
             'p',
             { class: 'muted' },
-            'Nothing would be sent. The client gets the same error 400 as from OpenAI, before a token is paid for.',
+            'Nothing would be sent. The client gets the same error 400 as from OpenAI, at no cost.',
           ),
     );
   });
   look();
 }
 
-/** Why a text is no JSON. */
-function notJson(text) {
+/** The error of a text that is not JSON. */
+function jsonError(text) {
   try {
     JSON.parse(text);
     return null;
   } catch (error) {
-    return new Error(`This is not JSON yet: ${error.message}`);
+    return new Error(`invalid JSON: ${error.message}`);
   }
 }
 
-/** A result that is replaced as a whole. */
+/** A titled box for a result. */
 function card(title, about) {
   const id = `card-${title.toLowerCase().replaceAll(/[^a-z]+/g, '-')}`;
   const [body, tools] = [h('div', { class: 'card-body' }), h('div', { class: 'card-tools' })];
@@ -670,8 +670,8 @@ function show(card, { status, value, reason }, draw) {
     );
 }
 
-/** Says of each kind of question whether it is still the last one. */
-function only(signal) {
+/** Says for each kind of request whether it is still the newest one. */
+function newestOnly(signal) {
   const last = {};
   return (kind) => {
     const own = (last[kind] = (last[kind] ?? 0) + 1);
@@ -681,21 +681,21 @@ function only(signal) {
 
 const MOST_SHOWN = 20_000;
 
-/** The ends of what is too long to be shown, and of what is not. */
-const ends = (told) =>
-  typeof told === 'string'
-    ? { beginning: told, ending: told, length: characters(told) }
-    : Array.isArray(told)
-      ? { beginning: told, ending: told, length: told.length }
-      : told;
+/** The beginning, end and length of a value. The gateway sends a long one in this form already. */
+const ends = (value) =>
+  typeof value === 'string'
+    ? { beginning: value, ending: value, length: characters(value) }
+    : Array.isArray(value)
+      ? { beginning: value, ending: value, length: value.length }
+      : value;
 
-const code = (told, label) =>
+const code = (text, label) =>
   h(
     'pre',
     { class: 'code', tabindex: 0, role: 'group', 'aria-label': label },
-    typeof told === 'string'
-      ? told
-      : `${told.beginning}\n… ${number(told.length - MOST_SHOWN)} characters more`,
+    typeof text === 'string'
+      ? text
+      : `${text.beginning}\n… ${number(text.length - MOST_SHOWN)} characters more`,
   );
 
 const cutTail = ({ ending: end, length }) =>
@@ -710,14 +710,14 @@ const cutTail = ({ ending: end, length }) =>
 const entry = (label, text) =>
   text !== '' && h('div', { class: 'entry' }, h('h3', {}, label), code(text, label));
 
-/** What kinds of fixes a text needs, as far as they are told. */
+/** The kinds of fixes that a text needs, as far as they are loaded. */
 function kinds({ value }) {
   const { beginning: first, ending: last } = ends(value?.fixes ?? []);
   return new Set([...first, ...last].map((fix) => fix.kind));
 }
 
-/** What was repaired, and what came of it where that is not what closing made of it. */
-function fixes({ status, value }, closed, text) {
+/** The fixes, and the repaired form if it differs from the closed form. */
+function repairedForm({ status, value }, closed, text) {
   if (status !== 'fulfilled') return null;
   const { beginning: listed, length } = ends(value.fixes);
   if (length === 0) return null;
@@ -735,9 +735,9 @@ function fixes({ status, value }, closed, text) {
       length > 50 && h('li', {}, `and ${number(length - 50)} more`),
     ),
     !isSame && [
-      h('p', {}, 'Repaired, and not only closed, the text becomes:'),
+      h('p', {}, 'The text with all repairs:'),
       code(value.json, 'Repaired form'),
-      copying(value.json, 'repaired form', '/api/repair', text),
+      copyResult(value.json, 'repaired form', '/api/repair', text),
     ],
   );
 }
