@@ -21,7 +21,7 @@ pub(crate) struct Admission {
 }
 
 /// A place, which is free again when this is dropped.
-pub(crate) struct Place {
+pub(crate) struct ConcurrencyPermit {
     _permit: OwnedSemaphorePermit,
     _counted: Counted,
 }
@@ -40,7 +40,7 @@ impl Admission {
     }
 
     /// Waits for a place, for as long as is allowed.
-    pub(crate) async fn enter(&self) -> Result<Place, ApiError> {
+    pub(crate) async fn enter(&self) -> Result<ConcurrencyPermit, ApiError> {
         if let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() {
             return Ok(self.place(permit));
         }
@@ -58,8 +58,8 @@ impl Admission {
         Err(self.come_again(StatusCode::SERVICE_UNAVAILABLE, message))
     }
 
-    fn place(&self, permit: OwnedSemaphorePermit) -> Place {
-        Place {
+    fn place(&self, permit: OwnedSemaphorePermit) -> ConcurrencyPermit {
+        ConcurrencyPermit {
             _permit: permit,
             _counted: Counted::in_gauge(&self.in_progress),
         }

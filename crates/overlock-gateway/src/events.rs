@@ -1,9 +1,8 @@
-//! Tells those who listen what happens in runs, while it happens.
+//! The event log of runs.
 //!
-//! What happened last is kept once for all who listen, up to a size. Whoever reads too slowly to
-//! find it there is told so, and goes on with what is new: no run waits for a reader, and no
-//! reader takes more memory the slower it is. While nobody listens nothing is kept or even written
-//! down, and a run pays for one look at a flag.
+//! All subscribers share one bounded log of the latest events; each has its own cursor. A subscriber
+//! that is too slow loses events and is notified, so no run waits for a subscriber and the memory is
+//! bounded. Without a subscriber no events are built, and a run only checks a flag.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -24,49 +23,49 @@ use overlock_runs::{
     CallBudget, ListedRun, Pricing, RecordedStep, RunCost, Text, price, shown_event,
 };
 
-/// So many events are kept at most.
+/// The most events in the log.
 const MOST_EVENTS: usize = 4096;
 
-/// So many bytes of events are kept at most, if there is more than one.
+/// The most bytes of events in the log, unless one event alone is longer.
 const MOST_BYTES: usize = 4 << 20;
 
-/// A step that is longer is told without its text.
+/// A longer step is published without its text.
 const LONGEST_STEP: usize = 1 << 20;
 
-/// So long events are kept for those who lost their connection.
-const COMING_BACK: Duration = Duration::from_secs(30);
+/// How long events are kept for subscribers that lost their connection.
+const RECONNECT_TIME: Duration = Duration::from_secs(30);
 
-/// What happens in the runs of this process.
+/// The events of the runs of this process.
 pub(crate) struct Events {
-    /// Whether there is anybody to keep events for.
-    is_kept: AtomicBool,
-    /// Whether the text of a run is told too.
+    /// Whether there may be subscribers.
+    has_subscribers: AtomicBool,
+    /// Whether events contain the text of a run.
     shows_text: bool,
-    /// Tells the numbers of this process from those of one that was here before.
+    /// Distinguishes the event numbers of this process from those of an earlier one.
     pub(crate) era: u64,
     log: Mutex<Log>,
     news: Notify,
 }
 
-/// What happened last, without a gap.
+/// The latest events, without a gap.
 #[derive(Default)]
 struct Log {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
     /// The number of the next event.
     next: u64,
-    readers: Vec<(u64, AbortHandle)>,
-    /// How many readers there were.
-    readers_so_far: u64,
-    last_left: Option<Instant>,
+    subscribers: Vec<(u64, AbortHandle)>,
+    /// The number of the latest subscriber.
+    last_subscriber: u64,
+    last_unsubscribed: Option<Instant>,
     is_closed: bool,
 }
 
-/// An answer within a step of a pipeline, with what it took.
+/// An answer within a step of a pipeline, with its usage.
 #[derive(Serialize)]
-struct ToldAnswer<'a> {
+struct AnswerData<'a> {
     run: &'a RunId,
-    /// How many things are recorded of the run with it.
+    /// The number of the record of the run.
     entry: u32,
     step_id: &'a str,
     tokens: u64,
@@ -77,31 +76,31 @@ struct ToldAnswer<'a> {
     cost: Option<RunCost>,
 }
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) kind: EventKind,
     pub(crate) run: RunId,
-    /// How many steps the run has with it.
+    /// How many steps the run has, including this one.
     pub(crate) steps: u32,
-    /// What is told of it, as JSON.
+    /// The payload, as JSON.
     pub(crate) data: String,
 }
 
-/// What can happen.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
     Began,
     Asking,
-    /// The model was asked and did not answer, and will be asked again.
+    /// A call failed and will be retried.
     Retrying,
     Step,
     /// A model answered within a step of a pipeline.
     Answer,
-    /// Somebody goes on with a pipeline.
+    /// A pipeline was resumed.
     Resumed,
     Ended,
-    /// Whoever asked went away, and may ask again.
+    /// The client disconnected, and may retry with the same key.
     Left,
 }
 
@@ -119,26 +118,25 @@ impl EventKind {
         }
     }
 
-    /// Whether it is one of the things that are recorded of a run, one after the other.
+    /// Whether the event is a numbered record of the run.
     pub(crate) fn is_recorded(self) -> bool {
         matches!(self, Self::Step | Self::Answer | Self::Resumed)
     }
 
-    /// Whether nothing comes after it.
+    /// Whether no event follows.
     pub(crate) fn is_last(self) -> bool {
         matches!(self, Self::Ended | Self::Left)
     }
 }
 
 impl Events {
-    /// Nobody listens yet.
     pub(crate) fn new(era: u64, shows_text: bool) -> Self {
         Self {
-            is_kept: AtomicBool::new(false),
+            has_subscribers: AtomicBool::new(false),
             shows_text,
             era,
             log: Mutex::new(Log {
-                // There is a number before the first, for whoever has heard nothing yet.
+                // Number 0 stands for "before the first event".
                 next: 1,
                 ..Log::default()
             }),
@@ -146,31 +144,31 @@ impl Events {
         }
     }
 
-    /// Tells of an event, which is only made if somebody listens.
-    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
-        if let Some(event) = self.prepared(event) {
+    /// Publishes an event. It is only built if there are subscribers.
+    pub(crate) fn publish(&self, event: impl FnOnce() -> Event) {
+        if let Some(event) = self.built(event) {
             self.add(event);
         }
     }
 
-    /// An event that is told when this is dropped, whatever becomes of what it waits for.
-    pub(crate) fn tell_later(self: &Arc<Self>, event: impl FnOnce() -> Event) -> Later {
-        let event = self.prepared(event);
-        Later(event.map(|event| (Arc::clone(self), event)))
+    /// An event that is published when the returned value is dropped.
+    pub(crate) fn publish_on_drop(self: &Arc<Self>, event: impl FnOnce() -> Event) -> PendingEvent {
+        let event = self.built(event);
+        PendingEvent(event.map(|event| (Arc::clone(self), event)))
     }
 
-    /// Whether there is anybody to keep events for.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.is_kept.load(Ordering::SeqCst)
+    /// Whether there may be subscribers.
+    pub(crate) fn has_subscribers(&self) -> bool {
+        self.has_subscribers.load(Ordering::SeqCst)
     }
 
-    /// Whether the text of a run is told too.
+    /// Whether events contain the text of a run.
     pub(crate) fn shows_text(&self) -> bool {
         self.shows_text
     }
 
-    fn prepared(&self, event: impl FnOnce() -> Event) -> Option<Event> {
-        self.is_kept().then(event)
+    fn built(&self, event: impl FnOnce() -> Event) -> Option<Event> {
+        self.has_subscribers().then(event)
     }
 
     fn add(&self, event: Event) {
@@ -178,9 +176,9 @@ impl Events {
         if log.is_closed {
             return;
         }
-        if !log.is_listened_to() {
-            self.is_kept.store(false, Ordering::SeqCst);
-            log.forget();
+        if !log.is_needed() {
+            self.has_subscribers.store(false, Ordering::SeqCst);
+            log.clear();
             return;
         }
         log.add(event);
@@ -188,27 +186,27 @@ impl Events {
         self.news.notify_waiters();
     }
 
-    /// A step as it is told.
+    /// The event of a step.
     pub(crate) fn step(&self, run: &RunId, number: u32, step: &RecordedStep) -> Event {
         #[derive(Serialize)]
-        struct Told<'a> {
+        struct StepData<'a> {
             run: &'a RunId,
             number: u32,
             #[serde(flatten)]
             step: &'a RecordedStep,
         }
-        let told = |step: &RecordedStep| to_json(&Told { run, number, step });
-        let text = self.shows_text.then(|| told(step));
-        let data = text.filter(|text| text.len() <= LONGEST_STEP);
+        let data_of = |step: &RecordedStep| to_json(&StepData { run, number, step });
+        let with_text = self.shows_text.then(|| data_of(step));
+        let data = with_text.filter(|data| data.len() <= LONGEST_STEP);
         Event {
             kind: EventKind::Step,
             run: run.clone(),
             steps: number,
-            data: data.unwrap_or_else(|| told(&step.without_text())),
+            data: data.unwrap_or_else(|| data_of(&step.without_text())),
         }
     }
 
-    /// What happened in a run of a pipeline, as it is told.
+    /// The event of a record of a pipeline run.
     pub(crate) fn in_pipeline(
         &self,
         run: &RunId,
@@ -224,7 +222,7 @@ impl Events {
                 window,
                 model,
             } => {
-                let told = ToldAnswer {
+                let data = AnswerData {
                     run,
                     entry: number,
                     step_id: &step_id,
@@ -234,22 +232,22 @@ impl Events {
                     cost: pricing.of([(model.as_str(), usage)]),
                     model: &model,
                 };
-                (EventKind::Answer, to_json(&told))
+                (EventKind::Answer, to_json(&data))
             }
             Happened::TakenUp { at, ended_at } => {
-                let told = json!({ "run": run, "entry": number, "at": at, "ended_at": ended_at });
-                (EventKind::Resumed, to_json(&told))
+                let data = json!({ "run": run, "entry": number, "at": at, "ended_at": ended_at });
+                (EventKind::Resumed, to_json(&data))
             }
             Happened::Stepped { event, changed } => {
-                let told = |text| {
-                    let mut told = shown_event(event.clone(), changed.clone(), text);
-                    price(&mut told, pricing);
-                    told.insert("run".to_owned(), json!(run));
-                    to_json(&told)
+                let data_of = |text| {
+                    let mut data = shown_event(event.clone(), changed.clone(), text);
+                    price(&mut data, pricing);
+                    data.insert("run".to_owned(), json!(run));
+                    to_json(&data)
                 };
-                let text = self.shows_text.then(|| told(Text::Shown));
-                let data = text.filter(|text| text.len() <= LONGEST_STEP);
-                let data = data.unwrap_or_else(|| told(Text::LeftOut));
+                let with_text = self.shows_text.then(|| data_of(Text::Shown));
+                let data = with_text.filter(|data| data.len() <= LONGEST_STEP);
+                let data = data.unwrap_or_else(|| data_of(Text::LeftOut));
                 (EventKind::Step, data)
             }
         };
@@ -261,34 +259,37 @@ impl Events {
         }
     }
 
-    /// Somebody more who listens, with a way to hang up; nothing if so many do already.
-    pub(crate) fn listen(self: &Arc<Self>, most: usize, hang_up: AbortHandle) -> Option<Reader> {
+    /// Adds a subscriber, whose connection `hang_up` closes; `None` if there are `most` already.
+    pub(crate) fn subscribe(
+        self: &Arc<Self>,
+        most: usize,
+        hang_up: AbortHandle,
+    ) -> Option<Subscription> {
         let mut log = self.log();
-        if log.readers.len() >= most {
+        if log.subscribers.len() >= most {
             return None;
         }
-        log.readers_so_far += 1;
-        let number = log.readers_so_far;
-        log.readers.push((number, hang_up));
-        self.is_kept.store(!log.is_closed, Ordering::SeqCst);
-        Some(Reader {
+        log.last_subscriber += 1;
+        let number = log.last_subscriber;
+        log.subscribers.push((number, hang_up));
+        self.has_subscribers.store(!log.is_closed, Ordering::SeqCst);
+        Some(Subscription {
             events: Arc::clone(self),
             number,
             at: log.next,
         })
     }
 
-    /// Nothing more is told, and whoever listens is at the end.
+    /// Ends the log: later events are ignored, and subscribers reach its end.
     pub(crate) fn close(&self) {
         self.log().is_closed = true;
-        self.is_kept.store(false, Ordering::SeqCst);
+        self.has_subscribers.store(false, Ordering::SeqCst);
         self.news.notify_waiters();
     }
 
-    /// Takes the connections from those that have not read to the end. For one that has, this does
-    /// nothing: its connection is gone.
+    /// Closes the connections of subscribers that have not read to the end.
     pub(crate) fn hang_up(&self) {
-        for (_, hang_up) in &self.log().readers {
+        for (_, hang_up) in &self.log().subscribers {
             hang_up.abort();
         }
     }
@@ -299,9 +300,9 @@ impl Events {
 }
 
 impl Log {
-    fn is_listened_to(&self) -> bool {
-        let may_come_back = |left: Instant| left.elapsed() < COMING_BACK;
-        !self.readers.is_empty() || self.last_left.is_some_and(may_come_back)
+    fn is_needed(&self) -> bool {
+        let may_reconnect = |at: Instant| at.elapsed() < RECONNECT_TIME;
+        !self.subscribers.is_empty() || self.last_unsubscribed.is_some_and(may_reconnect)
     }
 
     fn add(&mut self, event: Event) {
@@ -315,9 +316,9 @@ impl Log {
         }
     }
 
-    fn forget(&mut self) {
+    fn clear(&mut self) {
         (self.events, self.bytes) = (VecDeque::new(), 0);
-        // What happens from now on has no number: there is a gap, and whoever comes back hears it.
+        // Leaves a gap in the numbers, so that a returning subscriber learns that it missed events.
         self.next += 1;
     }
 
@@ -333,10 +334,10 @@ impl Log {
     }
 }
 
-/// An event that is told in the end.
-pub(crate) struct Later(Option<(Arc<Events>, Event)>);
+/// An event that is published on drop.
+pub(crate) struct PendingEvent(Option<(Arc<Events>, Event)>);
 
-impl Drop for Later {
+impl Drop for PendingEvent {
     fn drop(&mut self) {
         if let Some((events, event)) = self.0.take() {
             events.add(event);
@@ -344,86 +345,86 @@ impl Drop for Later {
     }
 }
 
-/// Somebody who listens, until this is dropped.
-pub(crate) struct Reader {
+/// A subscriber's cursor in the log. Dropping it ends the subscription.
+pub(crate) struct Subscription {
     events: Arc<Events>,
     number: u64,
-    /// The number of the event that comes next.
+    /// The number of the next event.
     pub(crate) at: u64,
 }
 
-/// What a reader hears.
-pub(crate) enum Heard {
+/// What a subscriber receives.
+pub(crate) enum Received {
     /// An event, with its number.
     Event(u64, Arc<Event>),
-    /// Something is not there any more.
+    /// Some events are lost.
     Lagged,
-    /// There is nothing more to come.
+    /// No more events will follow.
     Closed,
 }
 
-impl Reader {
-    /// Tells the numbers of this process from those of another.
+impl Subscription {
+    /// Distinguishes the event numbers of this process from those of an earlier one.
     pub(crate) fn era(&self) -> u64 {
         self.events.era
     }
 
-    /// Goes on after an event; if that is not possible, the next that is heard is that it is not.
-    pub(crate) fn go_on_after(&mut self, number: u64) {
-        // Nobody was told of anything that is to come.
+    /// Continues after an event. If later events are lost, the next one received is `Lagged`.
+    pub(crate) fn resume_after(&mut self, number: u64) {
+        // A number from the future is ignored.
         self.at = self.at.min(number.saturating_add(1));
     }
 
-    /// Begins with the oldest event there is.
-    pub(crate) fn go_back(&mut self) {
+    /// Starts at the oldest event in the log.
+    pub(crate) fn rewind(&mut self) {
         self.at = self.events.log().first();
     }
 
     /// Waits for the next event, of one run or of any.
-    pub(crate) async fn next(&mut self, run: Option<&RunId>) -> Heard {
+    pub(crate) async fn next(&mut self, run: Option<&RunId>) -> Received {
         let events = Arc::clone(&self.events);
         loop {
             let mut news = pin!(events.news.notified());
-            // What comes after the look must not be slept through.
+            // Enabled before the check, so that an event right after it wakes this task.
             news.as_mut().enable();
-            if let Some(heard) = self.look(run) {
-                return heard;
+            if let Some(received) = self.poll_log(run) {
+                return received;
             }
             news.await;
         }
     }
 
-    fn look(&mut self, run: Option<&RunId>) -> Option<Heard> {
+    fn poll_log(&mut self, run: Option<&RunId>) -> Option<Received> {
         let log = self.events.log();
         if self.at < log.first() {
             self.at = log.next;
-            return Some(Heard::Lagged);
+            return Some(Received::Lagged);
         }
         while let Some(event) = log.event(self.at) {
             let number = self.at;
             self.at += 1;
             if run.is_none_or(|run| *run == event.run) {
-                return Some(Heard::Event(number, Arc::clone(event)));
+                return Some(Received::Event(number, Arc::clone(event)));
             }
         }
-        log.is_closed.then_some(Heard::Closed)
+        log.is_closed.then_some(Received::Closed)
     }
 }
 
-impl Drop for Reader {
+impl Drop for Subscription {
     fn drop(&mut self) {
         let mut log = self.events.log();
-        // The last events may still be on their way to a client that does not read them, so the
-        // connection must be taken from it all the same.
+        // After the end of the log, a client may still not read its last events, so `hang_up` must
+        // close its connection.
         if !log.is_closed {
-            log.readers.retain(|(number, _)| *number != self.number);
+            log.subscribers.retain(|(number, _)| *number != self.number);
         }
-        log.last_left = Some(Instant::now());
+        log.last_unsubscribed = Some(Instant::now());
     }
 }
 
 impl Event {
-    /// What is told of a run as a whole: that it began, that it ended.
+    /// An event of the run as a whole: its beginning or end.
     pub(crate) fn of_run(kind: EventKind, run: &ListedRun<'_>) -> Self {
         Self {
             kind,
@@ -433,7 +434,7 @@ impl Event {
         }
     }
 
-    /// The model is asked for what is to be step `number`.
+    /// The call for step `number` begins.
     pub(crate) fn asking(
         run: &RunId,
         number: u32,
@@ -441,7 +442,7 @@ impl Event {
         budget: &CallBudget,
     ) -> Self {
         #[derive(Serialize)]
-        struct Told<'a> {
+        struct CallData<'a> {
             run: &'a RunId,
             number: u32,
             way: Option<&'static str>,
@@ -451,7 +452,7 @@ impl Event {
             kind: EventKind::Asking,
             run: run.clone(),
             steps: number,
-            data: to_json(&Told {
+            data: to_json(&CallData {
                 run,
                 number,
                 way,
@@ -460,7 +461,7 @@ impl Event {
         }
     }
 
-    /// The call for what is to be step `number` was not answered and will be made again.
+    /// The call for step `number` failed and will be retried.
     pub(crate) fn retrying(
         run: &RunId,
         number: u32,
@@ -469,12 +470,12 @@ impl Event {
     ) -> Self {
         let error = hidden(&retry.error.to_string());
         let wait_ms = u64::try_from(retry.wait.as_millis()).unwrap_or(u64::MAX);
-        let told = json!({ "run": run, "number": number, "error": error, "wait_ms": wait_ms });
+        let data = json!({ "run": run, "number": number, "error": error, "wait_ms": wait_ms });
         Self {
             kind: EventKind::Retrying,
             run: run.clone(),
             steps: number,
-            data: to_json(&told),
+            data: to_json(&data),
         }
     }
 

@@ -15,14 +15,14 @@ use crate::admission::Admission;
 use crate::clock::now;
 use crate::demo::{self, Demo};
 use crate::discovery::KnownServer;
-use crate::known::KnownModels;
 use crate::log::LogEntry;
 use crate::metrics::Metrics;
+use crate::model_cache::ModelCache;
 use crate::record::Recorder;
 use crate::schema::Comparisons;
 use crate::settings::Settings;
 use crate::strategies::{KnownStrategies, PATIENCE};
-use crate::unfinished_runs::TakingOfRuns;
+use crate::unfinished_runs::UnfinishedRuns;
 use crate::upstream::Client;
 use overlock_runs::{Definitions, Exporter, Pricing, TracesError, stored_result};
 
@@ -32,7 +32,7 @@ pub struct Gateway {
     /// Calls the upstream.
     pub(crate) client: Client,
     pub(crate) demo: Demo,
-    pub(crate) known: KnownModels,
+    pub(crate) model_cache: ModelCache,
     /// What is known of the upstream.
     pub(crate) server: KnownServer,
     /// Which strategies have worked for its models.
@@ -40,7 +40,7 @@ pub struct Gateway {
     /// Keeps what happens.
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// What runs took that have not ended, as lists tell it.
-    pub(crate) taking: Arc<TakingOfRuns>,
+    pub(crate) unfinished_runs: Arc<UnfinishedRuns>,
     pub(crate) admission: Admission,
     pub(crate) comparisons: Comparisons,
     pub(crate) metrics: Metrics,
@@ -83,14 +83,14 @@ impl Gateway {
         Ok(Self {
             client,
             demo: Demo::default(),
-            known: KnownModels::default(),
+            model_cache: ModelCache::default(),
             server: KnownServer::default(),
             strategies: KnownStrategies::default(),
             recorder: store.map(|store| {
                 let pricing = Pricing::new(settings.models.clone(), &*settings.currency);
                 Arc::new(Recorder::start(store, record, pricing))
             }),
-            taking: Arc::default(),
+            unfinished_runs: Arc::default(),
             admission: Admission::new(
                 &settings.limits,
                 metrics.queued.clone(),
@@ -125,7 +125,7 @@ impl Gateway {
 
     /// Remembers the window of a model that a refused request has taught.
     pub(crate) fn learn(&self, learnt: LearntWindow) {
-        self.known.serve(&self.server.learn(learnt));
+        self.model_cache.serve(&self.server.learn(learnt));
     }
 
     /// Sees to it that the upstream is known, as far as it can be found out with these headers.
@@ -172,7 +172,7 @@ impl Gateway {
             Err(error) => (None, Err(error)),
         };
         self.server.keep(info);
-        self.known.serve(&self.server.info());
+        self.model_cache.serve(&self.server.info());
         self.load_strategies(base).await;
         asked
     }

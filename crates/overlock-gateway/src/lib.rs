@@ -11,16 +11,16 @@ mod clock;
 mod discovery;
 mod gateway;
 mod keys;
-mod known;
+mod model_cache;
 mod secrets;
 mod settings;
 mod strategies;
 
 // From the wire and back.
 mod admission;
-mod aside;
 mod body;
 mod error;
+mod offload;
 mod origin;
 mod path;
 mod reply;
@@ -31,15 +31,15 @@ mod upstream;
 mod write_timeout;
 
 // What came of it.
-mod account;
 mod events;
 mod log;
 mod metrics;
 mod record;
+mod request_guard;
+mod request_stats;
 mod totals;
 mod trace;
 mod unfinished_runs;
-mod watch;
 
 // One answer.
 mod chat;

@@ -11,7 +11,6 @@ use hyper::header::{ALLOW, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::time::Instant;
 
-use crate::account::Account;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::handlers::{self, Call, Handled, api};
@@ -19,8 +18,9 @@ use crate::metrics::CHAT;
 use crate::origin;
 use crate::path::is_plain;
 use crate::reply::{Reply, whole};
+use crate::request_guard::{RequestGuard, RequestStart};
+use crate::request_stats::RequestStats;
 use crate::trace::RequestTrace;
-use crate::watch::{Begun, Watch};
 
 /// Who is at the other end of a connection.
 #[derive(Clone)]
@@ -104,7 +104,7 @@ const NOWHERE: &str = "none";
 /// Answers a request; what goes wrong is an answer too.
 pub(crate) async fn answer(gateway: Arc<Gateway>, request: Request<Incoming>, peer: Peer) -> Reply {
     let way = Way::find(request.method(), request.uri().path());
-    let begun = Begun {
+    let begun = RequestStart {
         method: request.method().clone(),
         route: way.name(),
         client: peer.address,
@@ -112,12 +112,12 @@ pub(crate) async fn answer(gateway: Arc<Gateway>, request: Request<Incoming>, pe
     };
     let exporter = gateway.exporter.as_ref().filter(|_| way.is_chat());
     let trace = exporter.and_then(|exporter| RequestTrace::begin(exporter, request.headers()));
-    let account = Arc::new(Account::new(trace));
-    let mut watch = Watch::new(Arc::clone(&gateway), &begun, Arc::clone(&account));
+    let stats = Arc::new(RequestStats::new(trace));
+    let mut watch = RequestGuard::new(Arc::clone(&gateway), &begun, Arc::clone(&stats));
     let call = Call {
         gateway,
         request,
-        account,
+        stats,
         hang_up: peer.hang_up,
         deadline: Instant::now(),
     };
@@ -187,7 +187,7 @@ impl Way {
         matches!(self, Self::To(route) if route.path == CHAT && route.methods == POST)
     }
 
-    async fn go(self, mut call: Call, watch: &mut Watch) -> Handled {
+    async fn go(self, mut call: Call, watch: &mut RequestGuard) -> Handled {
         let entry = match &self {
             Self::To(route) => route.entry,
             _ => Entry::Keyed,

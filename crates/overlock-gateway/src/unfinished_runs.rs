@@ -1,4 +1,4 @@
-//! Caches what runs took that have not ended.
+//! A cache of the usage of unfinished runs.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,66 +8,65 @@ use overlock_store::{RunId, RunSummary, StoreError};
 
 use overlock_runs::Tally;
 
-/// Of so many runs that have not ended it is remembered what they took.
-const MOST_KNOWN: usize = 4096;
+/// The most runs in the cache.
+const MOST_RUNS: usize = 4096;
 
-/// What a run took that has not ended, which only its steps tell.
+/// The usage of an unfinished run, which must be computed from its steps.
 #[derive(Clone, Debug)]
-pub(crate) enum Taking {
-    /// Nobody has looked: it has ended, or somebody works on it.
-    Nothing,
-    /// One of a pipeline, and how far it has come.
+pub(crate) enum UnfinishedUsage {
+    /// Not computed: the run has ended, or a process works on it.
+    None,
+    /// The progress of a pipeline.
     Pipeline(Box<SoFar>),
-    /// Another that nobody works on.
-    Left(Tally),
+    /// The usage of another run that was interrupted.
+    Interrupted(Tally),
 }
 
-/// Who works on a run.
+/// Whether a process works on a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whereabouts {
-    /// Nobody has to, or somebody is known to.
+pub(crate) enum Liveness {
+    /// The run has ended, or a known process works on it.
     Known,
-    /// Another gateway may, which nobody can know.
+    /// Another gateway may work on it.
     Elsewhere,
-    /// Nobody does.
-    Left,
+    /// No process works on it.
+    Interrupted,
 }
 
-/// What runs took that have not ended. It changes with their steps only, and lists are looked at
-/// again and again.
+/// The usage of unfinished runs, computed again when a run has more steps.
 #[derive(Default)]
-pub(crate) struct TakingOfRuns {
-    known: Mutex<HashMap<RunId, (u64, Whereabouts, Taking)>>,
+pub(crate) struct UnfinishedRuns {
+    runs: Mutex<HashMap<RunId, (u64, Liveness, UnfinishedUsage)>>,
 }
 
-impl TakingOfRuns {
-    /// What a run took, read if it has more steps than when it was.
-    pub(crate) fn known(
+impl UnfinishedRuns {
+    /// The usage of a run, from the cache or from `read`.
+    pub(crate) fn usage(
         &self,
         run: &RunSummary,
-        at: Whereabouts,
-        read: impl FnOnce() -> Result<Taking, StoreError>,
-    ) -> Result<Taking, StoreError> {
-        let locked = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((steps, was, taking)) = locked().get(&run.id)
-            && (*steps, *was) == (run.steps, at)
+        liveness: Liveness,
+        read: impl FnOnce() -> Result<UnfinishedUsage, StoreError>,
+    ) -> Result<UnfinishedUsage, StoreError> {
+        let locked = || self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((steps, was, usage)) = locked().get(&run.id)
+            && (*steps, *was) == (run.steps, liveness)
         {
-            return Ok(taking.clone());
+            return Ok(usage.clone());
         }
-        let taking = read()?;
-        let mut known = locked();
-        if known.len() < MOST_KNOWN || known.contains_key(&run.id) {
-            known.insert(run.id.clone(), (run.steps, at, taking.clone()));
+        let usage = read()?;
+        let mut runs = locked();
+        if runs.len() < MOST_RUNS || runs.contains_key(&run.id) {
+            runs.insert(run.id.clone(), (run.steps, liveness, usage.clone()));
         }
-        Ok(taking)
+        Ok(usage)
     }
 
-    /// Nobody asks any more for what those took that have ended.
-    pub(crate) fn forget_ended(&self, runs: &[RunSummary]) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.is_empty() {
-            for run in runs.iter().filter(|run| run.ended_at.is_some()) {
-                known.remove(&run.id);
+    /// Removes the runs that have ended.
+    pub(crate) fn forget_ended(&self, listed: &[RunSummary]) {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if !runs.is_empty() {
+            for run in listed.iter().filter(|run| run.ended_at.is_some()) {
+                runs.remove(&run.id);
             }
         }
     }

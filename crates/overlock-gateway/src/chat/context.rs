@@ -12,9 +12,9 @@ use overlock_llm::{CallFailure, Response, Retried, StepEnd, Usage};
 use tokio::time::Instant;
 
 use super::wish::{Continues, Wish};
-use crate::account::Account;
 use crate::gateway::Gateway;
 use crate::reply::whole;
+use crate::request_stats::RequestStats;
 use crate::secrets::secrets_of;
 use crate::upstream::CHAT_PATH;
 use overlock_runs::{AnswerLimit, CallBudget, Secrets};
@@ -22,7 +22,7 @@ use overlock_runs::{AnswerLimit, CallBudget, Secrets};
 /// A chat request that is being answered.
 pub(crate) struct RequestContext {
     pub(crate) gateway: Arc<Gateway>,
-    pub(crate) account: Arc<Account>,
+    pub(crate) stats: Arc<RequestStats>,
     pub(crate) wish: Wish,
     /// The base address of the upstream.
     pub(crate) base: String,
@@ -57,7 +57,7 @@ impl RequestContext {
         body: Bytes,
     ) -> impl Future<Output = Result<Response, CallFailure>> + use<'_> {
         let mut headers = self.headers();
-        self.account.place_in_trace(&mut headers);
+        self.stats.place_in_trace(&mut headers);
         let client = &self.gateway.client;
         let place = (self.base.as_str(), &*self.with_query(CHAT_PATH));
         let request = client.request(Method::POST, place, headers, whole(body));

@@ -243,7 +243,7 @@ impl RequestContext {
         let driven = Box::pin(calls(&drive, &mut observer)).await;
         let obstacle = driven.map_err(undriven)?;
         let Some(StopCause::Backend { error, retried }) = &obstacle else {
-            self.account.called(|| Called {
+            self.stats.called(|| Called {
                 error: Some("timeout".into()),
                 ..Called::default()
             });
@@ -253,7 +253,7 @@ impl RequestContext {
             let fault = UpstreamFault::without(&self.secrets(), error, retried.as_ref());
             recording.note_fault(fault);
         }
-        self.account.called(|| Called::failed(error));
+        self.stats.called(|| Called::failed(error));
         Ok(observer.last_answer)
     }
 
@@ -342,7 +342,7 @@ impl Backend for Placed<'_> {
         async {
             let (client, prefill) = (&context.gateway.client, context.wish.known.prefill);
             let mut headers = context.headers();
-            context.account.place_in_trace(&mut headers);
+            context.stats.place_in_trace(&mut headers);
             let base = context.with_query(&context.base);
             let backend = OpenAi::new(client.http.clone(), &base, None, prefill)?;
             let peer = (*client.peer).clone();

@@ -20,7 +20,7 @@ use crate::body::text_of;
 use crate::clock::now;
 use crate::error::ApiError;
 use crate::keys::{API_KEY, IDEMPOTENCY_KEY};
-use crate::record::{Earlier, RecordError, Recording};
+use crate::record::{EarlierSteps, RecordError, Recording};
 use overlock_json::Comparison;
 use overlock_runs::Record;
 use overlock_runs::RecordedStep;
@@ -119,7 +119,7 @@ pub(super) async fn begin(context: &RequestContext, key: String) -> Result<Keyed
     let (id, at, digest) = (recorder.new_id(), now(), digest(&[text.as_bytes()]));
     // It is marked before anybody else can find it.
     let work_on = async |id: &RunId| {
-        let live = recorder.work_on(id).await;
+        let live = recorder.lock(id).await;
         live.map_err(|error| unkept(&error))?.ok_or_else(in_use)
     };
     let live = work_on(&id).await?;
@@ -181,7 +181,7 @@ fn in_use() -> ApiError {
 }
 
 /// What was kept of a run.
-fn earlier(run: &Run) -> Result<Earlier, ApiError> {
+fn earlier(run: &Run) -> Result<EarlierSteps, ApiError> {
     let steps = run.steps.iter().map(|step| serde_json::from_str(step));
     let steps: Result<Vec<RecordedStep>, _> = steps.collect();
     let mut steps = steps.map_err(|_| damaged())?;
@@ -191,7 +191,7 @@ fn earlier(run: &Run) -> Result<Earlier, ApiError> {
         step.part = step.part.or(first);
     }
     let options = serde_json::from_str(&run.summary.options).map_err(|_| damaged())?;
-    Ok(Earlier { options, steps })
+    Ok(EarlierSteps { options, steps })
 }
 
 fn digest(parts: &[&[u8]]) -> String {

@@ -38,12 +38,12 @@ use overlock_store::RunId;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::account::Account;
 use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::record::RUN;
 use crate::reply::Reply;
+use crate::request_stats::RequestStats;
 use context::RequestContext;
 use finished::FinishedAnswer;
 use idempotency::{Answered, Keyed};
@@ -55,7 +55,7 @@ use wish::{Fitted, Share, Wish};
 /// A chat request that has not been read.
 pub(crate) struct IncomingRequest {
     pub(crate) gateway: Arc<Gateway>,
-    pub(crate) account: Arc<Account>,
+    pub(crate) stats: Arc<RequestStats>,
     pub(crate) headers: HeaderMap,
     pub(crate) query: Option<String>,
     /// When it has to be answered.
@@ -68,7 +68,7 @@ impl IncomingRequest {
         let (wish, request) = Wish::read(&self.gateway, &self.headers, text)?;
         let fitted = wish.fit(request, Share::Most);
         let upstream = &self.gateway.settings.upstream;
-        self.account
+        self.stats
             .asked(&wish.model, wish.requested, upstream.base.as_deref());
         let key = idempotency::key_of(&self.headers)?;
         let fitted = fitted?;
@@ -92,7 +92,7 @@ impl IncomingRequest {
             context: RequestContext {
                 deadline: self.deadline,
                 gateway: self.gateway,
-                account: self.account,
+                stats: self.stats,
                 wish,
                 base,
                 query: self.query,
@@ -234,10 +234,10 @@ impl ChatRun {
 
     /// The reply to a request that was answered before.
     fn replayed(&self, answered: Answered) -> Result<Reply, ApiError> {
-        let account = &self.context.account;
-        account.unfinished(answered.outcome.name());
+        let stats = &self.context.stats;
+        stats.unfinished(answered.outcome.name());
         let finished = FinishedAnswer::replayed(answered)?;
-        account.replayed(finished.completion(), finished.outcome.name());
+        stats.replayed(finished.completion(), finished.outcome.name());
         Ok(finished.into_reply(&self.context.wish))
     }
 
@@ -263,7 +263,7 @@ mod tests {
         let gateway = Arc::new(Gateway::new(settings, None).expect("a gateway"));
         let asked = IncomingRequest {
             gateway,
-            account: Arc::new(Account::default()),
+            stats: Arc::new(RequestStats::default()),
             headers: HeaderMap::new(),
             query: None,
             deadline: Instant::now(),

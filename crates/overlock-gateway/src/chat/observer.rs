@@ -81,7 +81,7 @@ impl<'a, 'l> Observer<'a, 'l> {
     }
 
     fn call(&mut self, calling: Calling, name: Option<&'static str>) {
-        self.context.account.calling(name);
+        self.context.stats.calling(name);
         if let Some(recording) = &mut self.recording {
             recording.asking(calling.way.map(Strategy::name), &calling.budget);
         }
@@ -95,8 +95,8 @@ impl<'a, 'l> Observer<'a, 'l> {
     fn ended(&mut self, step: &Step, end: &CallEnd, counted: Usage) -> Option<CallBudget> {
         self.totals.add(step, end.usage, counted);
         let usage = end.usage.unwrap_or(counted);
-        let account = &self.context.account;
-        account.called(|| called(step, Some(usage)));
+        let stats = &self.context.stats;
+        stats.called(|| called(step, Some(usage)));
         let declined = Failure::Declined;
         self.last_answer = LastAnswer {
             is_withheld: step.end.finish.as_deref() == Some("content_filter"),
@@ -149,7 +149,7 @@ impl Drop for Observer<'_, '_> {
             },
             end: StepEnd::default(),
         };
-        recording.leave(RecordedStep {
+        recording.record_partial(RecordedStep {
             plain_text: calling.plain_text,
             counted: Some(tokens),
             ..RecordedStep::of_text(step, Some(calling.budget))
@@ -195,7 +195,7 @@ impl Observe for Observer<'_, '_> {
         let Some(recording) = &mut self.recording else {
             return;
         };
-        recording.heard(piece);
+        recording.add_text(piece);
         if let Some(calling) = &mut self.calling {
             calling.coming.push_str(piece);
         }

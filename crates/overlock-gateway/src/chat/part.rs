@@ -173,7 +173,7 @@ impl ResponseRun {
             if !first.came.is_empty() {
                 let step = context.step_of(context.content_kind(), &first);
                 recording.turn_to(Part::content(index));
-                recording.leave(step);
+                recording.record_partial(step);
             }
         }
     }

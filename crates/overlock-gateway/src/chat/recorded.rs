@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::context::RequestContext;
 use crate::body::text_of;
-use crate::record::{About, Recording};
+use crate::record::{Recording, RunInfo};
 use overlock_runs::Conditions;
 use overlock_runs::Record;
 use overlock_runs::to_json;
@@ -23,7 +23,7 @@ pub(super) enum Held<'a> {
 
 impl RequestContext {
     /// What is kept of the request itself.
-    pub(super) fn about(&self, text: &str, held: Held<'_>) -> About {
+    pub(super) fn about(&self, text: &str, held: Held<'_>) -> RunInfo {
         let (is_keyed, worker) = match held {
             Held::Itself => (true, None),
             Held::ByWorker(worker) => (false, worker),
@@ -46,7 +46,7 @@ impl RequestContext {
             let message = json!({ "role": "user", "content": "" });
             json!({ "model": self.wish.model, "messages": [message] }).to_string()
         };
-        About {
+        RunInfo {
             model: self.wish.model.clone(),
             request,
             options: to_json(&options),
@@ -66,7 +66,7 @@ impl RequestContext {
     /// A recording of all there is. An answer does not depend on whether it can be kept.
     async fn recorded(&self) -> Option<Recording> {
         let recorder = self.gateway.recorder.as_ref()?;
-        let held = Held::ByWorker(recorder.seen_worker().await);
+        let held = Held::ByWorker(recorder.locked_worker().await);
         let about = self.about(text_of(&self.wish.text).ok()?, held);
         Recording::begin(recorder, Arc::new(about)).await.ok()
     }
@@ -78,12 +78,12 @@ impl RequestContext {
         let about = || Arc::new(self.about("", Held::ByWorker(None)));
         let strategies = self.wish.strategies(&self.gateway);
         let is_common = self.wish.max_total_tokens == self.gateway.settings.max_total_tokens;
-        let story = &self.wish.known.story;
+        let story = &self.wish.known.metadata_info;
         let common = is_common.then(|| story.get_or_init(|| (strategies.to_vec(), about())));
         let about = match common {
             Some((known, about)) if known == strategies => Arc::clone(about),
             _ => about(),
         };
-        Some(Recording::story(recorder, about))
+        Some(Recording::metadata(recorder, about))
     }
 }

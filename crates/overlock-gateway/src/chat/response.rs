@@ -143,7 +143,7 @@ impl ResponseRun {
 
     /// The first call has ended.
     fn called(&self, broken: Option<&BackendError>) {
-        self.run.context.account.called(|| {
+        self.run.context.stats.called(|| {
             let choices = self.assembler.choices();
             let finishes = choices.filter_map(|(_, choice)| choice.finish.as_deref());
             Called {
@@ -223,7 +223,7 @@ impl ResponseRun {
         };
         let bytes = self.assembler.text_len() as u64;
         let first = self.assembler.choices().next();
-        recording.came(bytes, first.map_or("", |(_, choice)| choice.written()));
+        recording.received(bytes, first.map_or("", |(_, choice)| choice.written()));
     }
 
     /// Continues what is cut and ends the stream.
@@ -241,7 +241,7 @@ impl ResponseRun {
             }
             Err(error) => {
                 self.run.failed(&error).await;
-                self.run.context.account.failed(error.name());
+                self.run.context.stats.failed(error.name());
                 self.out.event(&error.to_json()).await;
             }
         }
@@ -330,8 +330,8 @@ impl ResponseRun {
             self.out.event(&event).await;
         }
         let context = &self.run.context;
-        let account = &context.account;
-        account.answered(&value, outcome.name(), self.totals);
+        let stats = &context.stats;
+        stats.answered(&value, outcome.name(), self.totals);
         if let Some(usage) = usage.filter(|_| context.wish.wants_usage) {
             self.out.event(&self.wire.encode_usage(usage)).await;
         }

@@ -33,7 +33,7 @@ pub(crate) struct ChatRun {
 impl ChatRun {
     /// Makes the first call, and again as long as that may help.
     pub(super) async fn asked(&mut self) -> Result<Box<Response>, CallFailure> {
-        self.context.account.calling(None);
+        self.context.stats.calling(None);
         if let Some(recording) = &mut self.recording {
             recording.asking(None, &self.context.budget);
         }
@@ -57,8 +57,8 @@ impl ChatRun {
         match &asked {
             Ok(_) => self.body = Bytes::new(),
             Err(failure) => {
-                let account = &self.context.account;
-                account.called(|| Called::failed(&failure.error));
+                let stats = &self.context.stats;
+                stats.called(|| Called::failed(&failure.error));
             }
         }
         asked.map(Box::new)
@@ -108,7 +108,7 @@ impl ChatRun {
         if let Some(mut recording) = self.recording.take() {
             match usage {
                 Some(_) => recording.counted_by(counted_by),
-                None => recording.answered_untold(),
+                None => recording.answered_without_usage(),
             }
             let answer = recording.is_keyed().then(|| answered().kept());
             // The client has its answer all the same.
@@ -118,7 +118,7 @@ impl ChatRun {
 
     /// Keeps that there is no answer because of this, and tells of the call.
     pub(super) async fn fails(&mut self, error: BackendError) -> ApiError {
-        self.context.account.called(|| Called::failed(&error));
+        self.context.stats.called(|| Called::failed(&error));
         self.fails_by(&error).await;
         error.into()
     }
@@ -152,7 +152,7 @@ impl ChatRun {
         if let Some(mut recording) = self.recording.take() {
             recording.note_fault(fault);
             let outcome = recording.unfinished(Reason::ModelError);
-            self.context.account.unfinished(outcome.name());
+            self.context.stats.unfinished(outcome.name());
             let _ = recording.end(&outcome, None, None).await;
         }
     }
@@ -161,7 +161,7 @@ impl ChatRun {
     pub(super) async fn does_not_end(&mut self) {
         if let Some(recording) = self.recording.take_if(|it| !it.is_keyed()) {
             let outcome = recording.unfinished(Reason::NoFinish);
-            self.context.account.unfinished(outcome.name());
+            self.context.stats.unfinished(outcome.name());
             let _ = recording.end(&outcome, None, None).await;
         }
     }

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::run::ChatRun;
 use super::wish::{Fitted, Share};
-use crate::aside;
 use crate::error::ApiError;
+use crate::offload;
 use overlock_runs::{CallBudget, Unfit};
 
 /// So often a request is planned with the server's count before only what must stay is sent.
@@ -155,7 +155,7 @@ impl ChatRun {
             model: self.context.wish.model.clone(),
             window,
         });
-        let known = &self.context.gateway.known;
+        let known = &self.context.gateway.model_cache;
         let known = known.get(&self.context.gateway.settings, &self.context.wish.model);
         self.context.wish.set_known(known);
     }
@@ -180,7 +180,7 @@ impl ChatRun {
     /// Plans the request once more; why it does not fit, if it does not.
     async fn fit_again(&mut self, share: Share) -> Result<Option<Unfit>, ApiError> {
         let wish = self.context.wish.clone();
-        let fitted = aside::with_text(wish.text.len(), move || {
+        let fitted = offload::with_text(wish.text.len(), move || {
             let request = wish.request()?;
             wish.fit(request, share)
         });
@@ -221,7 +221,8 @@ impl ChatRun {
     /// The tokens of the request as it is planned, by the server's own count.
     async fn counted_by_server(&self) -> Option<u64> {
         let body = self.body.clone();
-        let request = aside::with_text(body.len(), move || serde_json::from_slice::<Value>(&body));
+        let request =
+            offload::with_text(body.len(), move || serde_json::from_slice::<Value>(&body));
         let request = request.await.ok()?.ok()?;
         let headers = self.context.headers();
         let server = Server::new(

@@ -16,7 +16,7 @@ use super::tool_rules::ToolRules;
 use crate::body::text_of;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::known::KnownModel;
+use crate::model_cache::CachedModel;
 use overlock_json::BoundedSchema;
 use overlock_runs::{AnswerLimit, Basis, CallBudget, Least, Unfit};
 
@@ -27,7 +27,7 @@ pub(crate) struct Wish {
     /// times the space of its text, for as long as the upstream takes to answer.
     pub(crate) text: Bytes,
     pub(crate) model: String,
-    pub(crate) known: Arc<KnownModel>,
+    pub(crate) known: Arc<CachedModel>,
     pub(crate) streams: bool,
     /// Whether a stream is to tell what it took.
     pub(crate) wants_usage: bool,
@@ -122,7 +122,7 @@ impl Wish {
         let strict = format.and_then(|format| format.get("json_schema")?.get("strict"));
         let wish = Self {
             text,
-            known: gateway.known.get(settings, &model),
+            known: gateway.model_cache.get(settings, &model),
             model,
             streams: streams(members),
             wants_usage: wants_usage(members),
@@ -176,7 +176,7 @@ impl Wish {
     }
 
     /// Takes what is known of the model now.
-    pub(crate) fn set_known(&mut self, known: Arc<KnownModel>) {
+    pub(crate) fn set_known(&mut self, known: Arc<CachedModel>) {
         self.known = known;
         self.scaled = None;
     }
@@ -188,7 +188,7 @@ impl Wish {
         request: ChatRequest,
         share: Share,
     ) -> Result<Result<Fitted, Unfit>, ApiError> {
-        let KnownModel {
+        let CachedModel {
             plan: options,
             found,
             ..

@@ -31,88 +31,89 @@ fn events() -> Arc<Events> {
     Arc::new(Events::new(7, false))
 }
 
-fn listen(events: &Arc<Events>) -> Reader {
+fn subscribe(events: &Arc<Events>) -> Subscription {
     let (hang_up, _) = AbortHandle::new_pair();
-    events.listen(99, hang_up).expect("there is room")
+    events.subscribe(99, hang_up).expect("there is room")
 }
 
-/// All that a reader hears before it would have to wait: the bytes of events, or nothing where it
-/// lagged.
-fn heard(reader: &mut Reader) -> Vec<Option<usize>> {
-    let mut heard = Vec::new();
-    while let Some(Heard::Event(..) | Heard::Lagged) = reader.look(None).inspect(|it| {
-        heard.push(match it {
-            Heard::Event(_, event) => Some(event.data.len()),
-            Heard::Lagged | Heard::Closed => None,
-        });
-    }) {}
-    heard
-}
-
-#[test]
-fn nothing_is_made_while_nobody_listens() {
-    let events = events();
-    events.tell(|| panic!("nobody listens"));
-    drop(events.tell_later(|| panic!("nobody listens")));
-    let mut reader = listen(&events);
-    assert_eq!(heard(&mut reader), []);
-    events.tell(|| event(1, 5));
-    assert_eq!(heard(&mut reader), [Some(5)]);
+/// All that is ready for a subscriber: the bytes of events, and `None` where events were lost.
+fn received(subscription: &mut Subscription) -> Vec<Option<usize>> {
+    let mut received = Vec::new();
+    while let Some(Received::Event(..) | Received::Lagged) =
+        subscription.poll_log(None).inspect(|it| {
+            received.push(match it {
+                Received::Event(_, event) => Some(event.data.len()),
+                Received::Lagged | Received::Closed => None,
+            });
+        })
+    {}
+    received
 }
 
 #[test]
-fn an_event_that_waits_is_told_in_the_end_whatever_happens() {
+fn builds_no_event_without_a_subscriber() {
     let events = events();
-    let mut reader = listen(&events);
-    let later = events.tell_later(|| event(1, 5));
-    assert_eq!(heard(&mut reader), []);
-    drop(later);
-    assert_eq!(heard(&mut reader), [Some(5)]);
+    events.publish(|| panic!("no subscriber"));
+    drop(events.publish_on_drop(|| panic!("no subscriber")));
+    let mut subscription = subscribe(&events);
+    assert_eq!(received(&mut subscription), []);
+    events.publish(|| event(1, 5));
+    assert_eq!(received(&mut subscription), [Some(5)]);
 }
 
 #[test]
-fn who_comes_back_in_time_has_missed_nothing() {
+fn a_pending_event_is_published_on_drop() {
     let events = events();
-    let mut reader = listen(&events);
-    events.tell(|| event(1, 1));
-    let Some(Heard::Event(number, _)) = reader.look(None) else {
-        panic!("it was told");
+    let mut subscription = subscribe(&events);
+    let pending = events.publish_on_drop(|| event(1, 5));
+    assert_eq!(received(&mut subscription), []);
+    drop(pending);
+    assert_eq!(received(&mut subscription), [Some(5)]);
+}
+
+#[test]
+fn a_subscriber_that_reconnects_in_time_loses_no_event() {
+    let events = events();
+    let mut subscription = subscribe(&events);
+    events.publish(|| event(1, 1));
+    let Some(Received::Event(number, _)) = subscription.poll_log(None) else {
+        panic!("it was published");
     };
-    drop(reader);
-    events.tell(|| event(1, 2));
-    let mut reader = listen(&events);
-    reader.go_on_after(number);
-    events.tell(|| event(1, 3));
-    assert_eq!(heard(&mut reader), [Some(2), Some(3)]);
-    // A number that was never given is none to go on after.
-    reader.go_on_after(u64::MAX);
-    assert_eq!(heard(&mut reader), []);
+    drop(subscription);
+    events.publish(|| event(1, 2));
+    let mut subscription = subscribe(&events);
+    subscription.resume_after(number);
+    events.publish(|| event(1, 3));
+    assert_eq!(received(&mut subscription), [Some(2), Some(3)]);
+    // A number that no event has is ignored.
+    subscription.resume_after(u64::MAX);
+    assert_eq!(received(&mut subscription), []);
 }
 
 #[test]
-fn who_comes_back_too_late_is_told_so() {
+fn a_subscriber_that_reconnects_too_late_is_notified() {
     let events = events();
-    let last = listen(&events).at - 1;
-    let long_ago = Instant::now().checked_sub(2 * COMING_BACK);
-    events.log().last_left = long_ago;
-    events.tell(|| event(1, 1));
-    events.tell(|| panic!("nobody listens any more"));
-    let mut reader = listen(&events);
-    reader.go_on_after(last);
-    assert_eq!(heard(&mut reader), [None]);
-    events.tell(|| event(1, 2));
-    assert_eq!(heard(&mut reader), [Some(2)]);
+    let last = subscribe(&events).at - 1;
+    let long_ago = Instant::now().checked_sub(2 * RECONNECT_TIME);
+    events.log().last_unsubscribed = long_ago;
+    events.publish(|| event(1, 1));
+    events.publish(|| panic!("no subscriber"));
+    let mut subscription = subscribe(&events);
+    subscription.resume_after(last);
+    assert_eq!(received(&mut subscription), [None]);
+    events.publish(|| event(1, 2));
+    assert_eq!(received(&mut subscription), [Some(2)]);
 }
 
 #[test]
-fn one_run_is_heard_without_the_others() {
+fn a_subscriber_of_one_run_gets_only_its_events() {
     let events = events();
-    let mut reader = listen(&events);
+    let mut subscription = subscribe(&events);
     for number in 0..9 {
-        events.tell(|| event(number % 3, 1));
+        events.publish(|| event(number % 3, 1));
     }
     let mut count = 0;
-    while let Some(Heard::Event(_, event)) = reader.look(Some(&run(1))) {
+    while let Some(Received::Event(_, event)) = subscription.poll_log(Some(&run(1))) {
         assert_eq!(event.run, run(1));
         count += 1;
     }
@@ -120,25 +121,25 @@ fn one_run_is_heard_without_the_others() {
 }
 
 #[test]
-fn there_is_room_for_so_many_and_for_another_when_one_leaves() {
+fn limits_the_subscribers() {
     let events = events();
-    let listen = || events.listen(2, AbortHandle::new_pair().0);
-    let (one, two) = (listen(), listen());
-    assert!(one.is_some() && two.is_some() && listen().is_none());
+    let subscribe = || events.subscribe(2, AbortHandle::new_pair().0);
+    let (one, two) = (subscribe(), subscribe());
+    assert!(one.is_some() && two.is_some() && subscribe().is_none());
     drop(one);
-    assert!(listen().is_some());
+    assert!(subscribe().is_some());
 }
 
 #[test]
-fn a_connection_whose_stream_has_ended_is_closed_too_if_it_is_not_gone() {
+fn closes_an_open_connection_whose_stream_has_ended() {
     let events = events();
     let [left, read, unread] = [(); 3].map(|()| AbortHandle::new_pair().0);
-    let listen = |hang_up: &AbortHandle| events.listen(99, hang_up.clone()).expect("room");
-    drop(listen(&left));
-    let (mut reading, _stuck) = (listen(&read), listen(&unread));
+    let subscribe = |hang_up: &AbortHandle| events.subscribe(99, hang_up.clone()).expect("room");
+    drop(subscribe(&left));
+    let (mut reading, _stuck) = (subscribe(&read), subscribe(&unread));
     events.close();
-    // All has been said on this stream, but perhaps not been sent.
-    assert!(matches!(reading.look(None), Some(Heard::Closed)));
+    // The stream is complete, but perhaps not sent.
+    assert!(matches!(reading.poll_log(None), Some(Received::Closed)));
     drop(reading);
     events.hang_up();
     let closed = [left, read, unread].map(|connection| connection.is_aborted());
@@ -146,68 +147,68 @@ fn a_connection_whose_stream_has_ended_is_closed_too_if_it_is_not_gone() {
 }
 
 #[tokio::test]
-async fn who_waits_is_woken_by_an_event_and_by_the_end() {
+async fn a_waiting_subscriber_wakes_for_an_event_and_for_the_end() {
     let events = events();
-    let mut reader = listen(&events);
+    let mut subscription = subscribe(&events);
     let waiting = tokio::spawn(async move {
-        let first = reader.next(None).await;
-        let last = reader.next(None).await;
-        matches!((first, last), (Heard::Event(..), Heard::Closed))
+        let first = subscription.next(None).await;
+        let last = subscription.next(None).await;
+        matches!((first, last), (Received::Event(..), Received::Closed))
     });
     tokio::task::yield_now().await;
-    events.tell(|| event(1, 1));
+    events.publish(|| event(1, 1));
     tokio::task::yield_now().await;
     events.close();
     assert!(waiting.await.expect("it does not panic"));
-    events.tell(|| panic!("nothing is told after the end"));
+    events.publish(|| panic!("no event after the end"));
 }
 
 proptest! {
-    /// However many events there are, however long, and however they are read: what is kept stays
-    /// small, what is heard is in order, and nothing is left out without a word.
+    /// For any events and any reading pace: the log stays small, events arrive in order, and lost
+    /// events are reported.
     #[test]
-    fn nothing_is_left_out_without_a_word(
+    fn no_event_is_lost_without_notice(
         script in prop::collection::vec((0..3_u8, 0..2_000_000_usize), 1..60),
     ) {
         let events = events();
-        let mut reader = listen(&events);
-        let mut told = Vec::new();
-        let mut heard_at = 0;
+        let mut subscription = subscribe(&events);
+        let mut published = Vec::new();
+        let mut next = 0;
         for (what, bytes) in script {
             if what > 0 {
-                events.tell(|| event(1, bytes));
-                told.push(bytes);
+                events.publish(|| event(1, bytes));
+                published.push(bytes);
                 let log = events.log();
                 prop_assert!(log.events.len() == 1 || log.bytes <= MOST_BYTES);
                 prop_assert_eq!(log.bytes, log.events.iter().map(|it| it.size()).sum::<usize>());
                 continue;
             }
-            for heard in heard(&mut reader) {
-                match heard {
+            for received in received(&mut subscription) {
+                match received {
                     Some(bytes) => {
-                        prop_assert_eq!(bytes, told[heard_at]);
-                        heard_at += 1;
+                        prop_assert_eq!(bytes, published[next]);
+                        next += 1;
                     }
-                    None => heard_at = told.len(),
+                    None => next = published.len(),
                 }
             }
-            prop_assert_eq!(heard_at, told.len());
+            prop_assert_eq!(next, published.len());
         }
     }
 
     #[test]
-    fn so_many_events_are_kept_and_no_more(count in 0..3 * MOST_EVENTS) {
+    fn limits_the_number_of_events(count in 0..3 * MOST_EVENTS) {
         let events = events();
-        let mut reader = listen(&events);
+        let mut subscription = subscribe(&events);
         for _ in 0..count {
-            events.tell(|| event(1, 1));
+            events.publish(|| event(1, 1));
         }
         prop_assert!(events.log().events.len() <= MOST_EVENTS);
-        let heard = heard(&mut reader);
+        let received = received(&mut subscription);
         if count <= MOST_EVENTS {
-            prop_assert_eq!(heard.len(), count);
+            prop_assert_eq!(received.len(), count);
         } else {
-            prop_assert_eq!(heard, [None]);
+            prop_assert_eq!(received, [None]);
         }
     }
 }

@@ -12,11 +12,11 @@ use overlock_llm::wire::chat::ChatRequest;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::aside;
 use crate::body::read_text;
 use crate::chat::wish;
 use crate::gateway::Gateway;
 use crate::handlers::{Call, Handled};
+use crate::offload;
 use crate::reply::{Reply, reply, whole};
 use overlock_json::{
     Object, Refusal, close_object, cut_contexts, cut_object, render_object, repair_object,
@@ -54,7 +54,7 @@ pub(crate) async fn fit(call: Call) -> Handled {
     let gateway = Arc::clone(&call.gateway);
     of_text(call, move |text| {
         let (status, answer) = fitted(&gateway, text)?;
-        Ok(told(status, &answer))
+        Ok(serialized(status, &answer))
     })
     .await
 }
@@ -70,7 +70,7 @@ pub(crate) async fn several(call: Call) -> Handled {
             Ok((name, answer))
         });
         let answers: BTreeMap<_, _> = answers.collect::<Result<_, Refusal>>()?;
-        Ok(told(StatusCode::OK, &answers))
+        Ok(serialized(StatusCode::OK, &answers))
     })
     .await
 }
@@ -162,7 +162,10 @@ async fn of_object<R: Serialize>(
     answer: impl FnOnce(Object) -> Result<R, Refusal> + Send + 'static,
 ) -> Handled {
     of_text(call, move |text| {
-        Ok(told(StatusCode::OK, &answer(Object::parse(text, "body")?)?))
+        Ok(serialized(
+            StatusCode::OK,
+            &answer(Object::parse(text, "body")?)?,
+        ))
     })
     .await
 }
@@ -172,7 +175,7 @@ async fn of_text(
     answer: impl FnOnce(&str) -> Result<Reply, Refusal> + Send + 'static,
 ) -> Handled {
     let text = read_text(call.request.into_body(), &call.gateway.settings.limits).await?;
-    let answered = aside::with_text(text.len(), move || answer(&text)).await?;
+    let answered = offload::with_text(text.len(), move || answer(&text)).await?;
     Ok(answered.unwrap_or_else(|refusal| {
         let refusal = refusal.of_a_request();
         let status = if refusal.is_no_json() {
@@ -180,7 +183,7 @@ async fn of_text(
         } else {
             StatusCode::BAD_REQUEST
         };
-        told(status, &refusal)
+        serialized(status, &refusal)
     }))
 }
 
@@ -203,7 +206,7 @@ fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), 
     let Some(model) = request.model() else {
         return Err(Refusal::bad_request("`model` is missing"));
     };
-    let known = gateway.known.get(&gateway.settings, model);
+    let known = gateway.model_cache.get(&gateway.settings, model);
     let asked = Asked {
         model,
         found: &known.found,
@@ -241,7 +244,7 @@ fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), 
     }
 }
 
-pub(super) fn told(status: StatusCode, answer: &impl Serialize) -> Reply {
+pub(super) fn serialized(status: StatusCode, answer: &impl Serialize) -> Reply {
     let text = serde_json::to_string(answer).expect("every key of an answer is a string");
     reply(status, "application/json", whole(text))
 }

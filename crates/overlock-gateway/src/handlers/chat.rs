@@ -2,16 +2,16 @@
 
 use tokio::time::timeout_at;
 
-use crate::aside;
 use crate::body::{read_bytes, too_late};
 use crate::chat::{self, IncomingRequest};
 use crate::handlers::{Call, Handled};
+use crate::offload;
 
 pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
     // Taken apart first, so that no more is held while it waits than is needed.
     let Call {
         gateway,
-        account,
+        stats,
         request,
         deadline,
         ..
@@ -29,12 +29,12 @@ pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
         }
         let incoming = IncomingRequest {
             gateway,
-            account,
+            stats,
             headers,
             query,
             deadline,
         };
-        let run = aside::with_text(text.len(), move || incoming.read(text)).await??;
+        let run = offload::with_text(text.len(), move || incoming.read(text)).await??;
         chat::answer(run).await
     }
 }

@@ -18,16 +18,16 @@ use hyper::Request;
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use crate::account::Account;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::reply::Reply;
+use crate::request_stats::RequestStats;
 
 /// A request on its way to its handler.
 pub(crate) struct Call {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) request: Request<Incoming>,
-    pub(crate) account: Arc<Account>,
+    pub(crate) stats: Arc<RequestStats>,
     /// Ends the connection, whatever it is in the middle of.
     pub(crate) hang_up: AbortHandle,
     /// When the request has to be done, if it takes a place.

@@ -1,9 +1,8 @@
 //! `GET /api/runs`, `GET /api/runs/totals`, `GET /api/runs/{id}` and
-//! `GET /api/runs/{id}/steps/{number}`: what was recorded.
+//! `GET /api/runs/{id}/steps/{number}`: recorded runs.
 //!
-//! What a run is found by is in the words of how it ended, which no index holds: one would cost a
-//! write for every run. So runs are looked through from the last one on, a part at a time, so that
-//! nobody who has something to write waits for long, and so many of them at most.
+//! A search matches texts that have no index, since an index would cost a write for every run. So it
+//! scans a limited number of runs from the latest on, in batches, so that writers never wait long.
 
 use std::collections::HashSet;
 use std::slice;
@@ -14,7 +13,7 @@ use overlock_runs::{PipelineRun, SoFar};
 use overlock_store::{RunId, RunSummary, Store, StoreError};
 use tokio::task::spawn_blocking;
 
-use super::api::told;
+use super::api::serialized;
 use crate::clock::now;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
@@ -22,90 +21,90 @@ use crate::handlers::{Call, Handled};
 use crate::path;
 use crate::record::Recorder;
 use crate::reply::Reply;
-use crate::unfinished_runs::{Taking, TakingOfRuns, Whereabouts};
+use crate::unfinished_runs::{Liveness, UnfinishedRuns, UnfinishedUsage};
 use overlock_runs::Record;
 use overlock_runs::{
     Adding, Conditions, Definitions, ListedRun, Pricing, RecordedRun, RunsError, ShownPipelineRun,
     ShownStep, Tally, Text, Wanted,
 };
 
-/// How many runs are listed where nobody says how many.
+/// The default of the query parameter `limit`.
 const LIMIT: u32 = 20;
 
-/// The code of a run that is not there.
+/// The error code for an unknown run.
 const NO_RUN: &str = "no-run";
 
-/// How many are listed at most.
+/// The largest `limit`.
 const MOST: u32 = 1000;
 
-/// So many runs are looked at together.
-const AT_ONCE: u32 = 1000;
+/// The runs in one batch of a search.
+const BATCH: u32 = 1000;
 
-/// So many are looked through at most.
-const MOST_LOOKED_AT: u32 = 200_000;
+/// The most runs that a search reads.
+const MOST_SCANNED: u32 = 200_000;
 
-/// What is looked for may have so many characters.
+/// The most characters of the query parameter `q`.
 const LONGEST: usize = 400;
 
 pub(crate) async fn list(call: Call) -> Handled {
     let query = call.request.uri().query();
     let (limit, wanted, before) = (limit(query)?, wanted(query)?, before(query)?);
-    let here = Here::of(&call.gateway);
-    from_store(call.gateway, move |store, pricing, waiting| {
-        let mut found: Vec<Seen> = Vec::new();
+    let owners = RunOwners::of(&call.gateway);
+    from_store(call.gateway, move |store, pricing, client| {
+        let mut matching: Vec<CurrentRun> = Vec::new();
         let most = limit as usize;
-        let at_once = if wanted.is_any() { limit } else { AT_ONCE };
-        look_through((store, waiting), &here, before, at_once, |run| {
-            if found.len() < most && wanted.has(&run.listed()) {
-                found.push(run);
+        let batch = if wanted.is_any() { limit } else { BATCH };
+        scan((store, client), &owners, before, batch, |run| {
+            if matching.len() < most && wanted.has(&run.listed()) {
+                matching.push(run);
             }
-            found.len() < most
+            matching.len() < most
         })?;
-        let listed = found.iter().map(|run| run.listed().priced(pricing));
-        Ok(told(StatusCode::OK, &listed.collect::<Vec<_>>()))
+        let listed = matching.iter().map(|run| run.listed().priced(pricing));
+        Ok(serialized(StatusCode::OK, &listed.collect::<Vec<_>>()))
     })
     .await
 }
 
 pub(crate) async fn totals(call: Call) -> Handled {
     let wanted = wanted(call.request.uri().query())?;
-    let here = Here::of(&call.gateway);
-    from_store(call.gateway, move |store, pricing, waiting| {
+    let owners = RunOwners::of(&call.gateway);
+    from_store(call.gateway, move |store, pricing, client| {
         let mut adding = Adding::new(pricing);
-        let is_all = look_through((store, waiting), &here, None, AT_ONCE, |run| {
+        let is_all = scan((store, client), &owners, None, BATCH, |run| {
             adding.look_at(&run.listed(), &wanted);
             true
         })?;
-        Ok(told(StatusCode::OK, &adding.summed(is_all)))
+        Ok(serialized(StatusCode::OK, &adding.summed(is_all)))
     })
     .await
 }
 
-/// Somebody who waits for an answer, until they leave.
-struct Waiting(Weak<()>);
+/// The client of a request, to find out whether it has disconnected.
+struct Client(Weak<()>);
 
-impl Waiting {
+impl Client {
     fn has_left(&self) -> bool {
         self.0.strong_count() == 0
     }
 }
 
-/// Looks at runs from the last one on, or from the last before one, until that is enough or nobody
-/// waits for it; whether it has seen all that there are.
-fn look_through(
-    (store, waiting): (&dyn Store, &Waiting),
-    here: &Here,
+/// Passes runs to `look`, from the latest on or from the latest before a run, until it returns false
+/// or the client disconnects. Returns whether all runs were scanned.
+fn scan(
+    (store, client): (&dyn Store, &Client),
+    owners: &RunOwners,
     mut before: Option<RunId>,
-    at_once: u32,
-    mut look: impl FnMut(Seen) -> bool,
+    batch: u32,
+    mut look: impl FnMut(CurrentRun) -> bool,
 ) -> Result<bool, RunsError> {
-    let mut looked_at = 0;
-    while looked_at < MOST_LOOKED_AT && !waiting.has_left() {
-        let runs = store.before(before.as_ref(), at_once)?;
-        let is_last = runs.len() < at_once as usize;
-        looked_at += at_once;
+    let mut scanned = 0;
+    while scanned < MOST_SCANNED && !client.has_left() {
+        let runs = store.before(before.as_ref(), batch)?;
+        let is_last = runs.len() < batch as usize;
+        scanned += batch;
         before = runs.last().map(|run| run.id.clone());
-        for run in here.seen(store, runs)? {
+        for run in owners.current_runs(store, runs)? {
             if !look(run) {
                 return Ok(false);
             }
@@ -118,31 +117,31 @@ fn look_through(
 }
 
 pub(crate) async fn show(call: Call) -> Handled {
-    let missing = Missing::of(call.request.uri().query())?;
-    missing.told(shown(call).await, || told(StatusCode::OK, &()))
+    let missing = MissingRun::of(call.request.uri().query())?;
+    missing.reply(shown(call).await, || serialized(StatusCode::OK, &()))
 }
 
 async fn shown(call: Call) -> Handled {
     let id = run_id(call.request.uri().path(), "")?;
     let text = text(call.request.uri().query(), call.gateway.settings.record)?;
-    let here = Here::of(&call.gateway);
-    let named = call.gateway.settings.store_shown.clone();
+    let owners = RunOwners::of(&call.gateway);
+    let address = call.gateway.settings.store_shown.clone();
     from_store(call.gateway, move |store, pricing, _| {
         let Some(mut run) = store.run(&id).map_err(RunsError::from)? else {
             return Err(RunsError::Missing { id });
         };
-        let worked_on = worked_on(store, slice::from_ref(&run.summary))?;
-        let (summary, at) = here.now(run.summary, &worked_on);
+        let held = held_runs(store, slice::from_ref(&run.summary))?;
+        let (summary, liveness) = owners.current(run.summary, &held);
         run.summary = summary;
-        if let Some(shown) = ShownPipelineRun::of(&run, text, &*here.definitions) {
-            let mut shown = shown?.priced(pricing).resumed_in(named.as_deref());
-            shown.listed = at.told(shown.listed);
-            return Ok(told(StatusCode::OK, &shown));
+        if let Some(shown) = ShownPipelineRun::of(&run, text, &*owners.definitions) {
+            let mut shown = shown?.priced(pricing).resumed_in(address.as_deref());
+            shown.listed = liveness.mark(shown.listed);
+            return Ok(serialized(StatusCode::OK, &shown));
         }
         let run = RecordedRun::of(run)?;
         let mut shown = run.shown(text)?;
-        shown.listed = at.told(shown.listed).priced(pricing);
-        Ok(told(StatusCode::OK, &shown))
+        shown.listed = liveness.mark(shown.listed).priced(pricing);
+        Ok(serialized(StatusCode::OK, &shown))
     })
     .await
 }
@@ -159,144 +158,148 @@ pub(crate) async fn step(call: Call) -> Handled {
             return Err(RunsError::Missing { id });
         };
         match ShownStep::of(&run, number, text, &*definitions) {
-            Some(shown) => Ok(told(StatusCode::OK, &shown?.priced(pricing))),
+            Some(shown) => Ok(serialized(StatusCode::OK, &shown?.priced(pricing))),
             None => Ok(no_step().into_reply()),
         }
     })
     .await
 }
 
-/// What this process knows of who works on a run.
-pub(super) struct Here {
-    /// Knows what runs now.
+/// Finds out which process works on a run.
+pub(super) struct RunOwners {
+    /// Has the runs in progress in this process.
     recorder: Option<Arc<Recorder>>,
-    taking: Arc<TakingOfRuns>,
-    /// What ran before anything was read: it may have ended since.
+    unfinished_runs: Arc<UnfinishedRuns>,
+    /// The runs in progress before the store was read: some may have ended since.
     running: HashSet<RunId>,
-    /// Whatever began before this time has been given up by whoever keeps to the limits.
+    /// Unfinished runs that began earlier are past the time limit.
     oldest: u64,
     /// Reads the pipelines of recorded runs.
     definitions: Arc<dyn Definitions>,
 }
 
-/// A run, and who works on it.
-struct Seen {
+/// A recorded run in its current state.
+struct CurrentRun {
     summary: RunSummary,
-    at: Whereabouts,
-    taking: Taking,
+    liveness: Liveness,
+    usage: UnfinishedUsage,
 }
 
-impl Taking {
+impl UnfinishedUsage {
     fn read(
         store: &dyn Store,
         run: &RunSummary,
-        at: Whereabouts,
+        liveness: Liveness,
         definitions: &dyn Definitions,
     ) -> Result<Self, StoreError> {
-        if let Some(so_far) = so_far(store, run, definitions)? {
+        if let Some(so_far) = pipeline_progress(store, run, definitions)? {
             return Ok(Self::Pipeline(Box::new(so_far)));
         }
-        if at != Whereabouts::Left {
-            return Ok(Self::Nothing);
+        if liveness != Liveness::Interrupted {
+            return Ok(Self::None);
         }
         let recorded = store.run(&run.id)?.map(RecordedRun::of);
         Ok(match recorded {
-            Some(Ok(recorded)) => Self::Left(Tally::of(&recorded.steps)),
-            // What cannot be read took nothing that anybody knows of.
-            _ => Self::Nothing,
+            Some(Ok(recorded)) => Self::Interrupted(Tally::of(&recorded.steps)),
+            // The usage of an unreadable run is unknown.
+            _ => Self::None,
         })
     }
 }
 
-impl Whereabouts {
-    /// A run with who works on it.
-    pub(super) fn told(self, run: ListedRun<'_>) -> ListedRun<'_> {
-        let left = self == Self::Left;
+impl Liveness {
+    /// Sets the fields of a listed run that depend on whether a process works on it.
+    pub(super) fn mark(self, run: ListedRun<'_>) -> ListedRun<'_> {
+        let left = self == Self::Interrupted;
         ListedRun {
             left,
             elsewhere: self == Self::Elsewhere,
-            // Who is still at work has not stopped.
+            // A run in progress has not stopped anywhere.
             stopped_at: run.stopped_at.filter(|_| left || run.outcome.is_some()),
             ..run
         }
     }
 }
 
-impl Here {
+impl RunOwners {
     pub(super) fn of(gateway: &Gateway) -> Self {
         let running = gateway.recorder.iter().flat_map(|it| it.running());
         let longest = gateway.settings.limits.run_time.as_millis();
         Self {
             recorder: gateway.recorder.clone(),
-            taking: Arc::clone(&gateway.taking),
+            unfinished_runs: Arc::clone(&gateway.unfinished_runs),
             running: running.collect(),
             oldest: now().saturating_sub(u64::try_from(longest).unwrap_or(u64::MAX)),
             definitions: Arc::clone(&gateway.definitions),
         }
     }
 
-    /// Runs as they are now: one that ended and is worked on again has not ended.
-    fn seen(&self, store: &dyn Store, runs: Vec<RunSummary>) -> Result<Vec<Seen>, RunsError> {
-        let worked_on = worked_on(store, &runs)?;
-        self.taking.forget_ended(&runs);
-        let seen = runs.into_iter().map(|summary| {
-            let (summary, at) = self.now(summary, &worked_on);
-            let taking = if summary.ended_at.is_some() {
-                Taking::Nothing
+    /// Runs in their current state.
+    fn current_runs(
+        &self,
+        store: &dyn Store,
+        runs: Vec<RunSummary>,
+    ) -> Result<Vec<CurrentRun>, RunsError> {
+        let held = held_runs(store, &runs)?;
+        self.unfinished_runs.forget_ended(&runs);
+        let current = runs.into_iter().map(|summary| {
+            let (summary, liveness) = self.current(summary, &held);
+            let usage = if summary.ended_at.is_some() {
+                UnfinishedUsage::None
             } else {
-                let read = || Taking::read(store, &summary, at, &*self.definitions);
-                self.taking.known(&summary, at, read)?
+                let read = || UnfinishedUsage::read(store, &summary, liveness, &*self.definitions);
+                self.unfinished_runs.usage(&summary, liveness, read)?
             };
-            Ok(Seen {
+            Ok(CurrentRun {
                 summary,
-                at,
-                taking,
+                liveness,
+                usage,
             })
         });
-        seen.collect()
+        current.collect()
     }
 
-    /// A run as it is now, where these are worked on, and who works on it.
-    fn now(&self, run: RunSummary, worked_on: &HashSet<RunId>) -> (RunSummary, Whereabouts) {
-        if worked_on.contains(&run.id) {
-            return (going_on(run), Whereabouts::Known);
+    /// The current state of a run: while a process holds its lock, a recorded end is provisional.
+    fn current(&self, run: RunSummary, held: &HashSet<RunId>) -> (RunSummary, Liveness) {
+        if held.contains(&run.id) {
+            return (reopened(run), Liveness::Known);
         }
-        let at = self.whereabouts(&run, worked_on);
-        (run, at)
+        let liveness = self.liveness(&run, held);
+        (run, liveness)
     }
 
-    /// Whether a run that has been read without an end is, or was just now, at this gateway.
-    fn runs(&self, id: &RunId) -> bool {
+    /// Whether a run without a recorded end is in progress in this process, or was a moment ago.
+    fn runs_here(&self, id: &RunId) -> bool {
         let recorder = self.recorder.as_ref();
         self.running.contains(id) || recorder.is_some_and(|it| it.is_live(id))
     }
 
-    /// Who works on a run that nobody holds, where these are worked on. Of a pipeline it is always
-    /// known whether somebody does, and of a request with a key; of any other request by whether
-    /// its gateway is there, or, where that was not recorded, when it has been too long.
-    pub(super) fn whereabouts(&self, run: &RunSummary, worked_on: &HashSet<RunId>) -> Whereabouts {
-        if run.ended_at.is_some() || self.runs(&run.id) {
-            return Whereabouts::Known;
+    /// Whether a process works on a run whose lock is free. Pipelines and runs with a key have a lock
+    /// each. Other runs depend on the lock of their gateway or, if that was not recorded, on the time
+    /// limit.
+    pub(super) fn liveness(&self, run: &RunSummary, held: &HashSet<RunId>) -> Liveness {
+        if run.ended_at.is_some() || self.runs_here(&run.id) {
+            return Liveness::Known;
         }
         let conditions = Conditions::of_open(run).unwrap_or_default();
-        let is_of_pipeline = PipelineRun::pipeline_name(&run.options).is_some();
-        if conditions.is_held || is_of_pipeline {
-            return Whereabouts::Left;
+        let is_pipeline = PipelineRun::pipeline_name(&run.options).is_some();
+        if conditions.is_held || is_pipeline {
+            return Liveness::Interrupted;
         }
         let own = self.recorder.as_ref().and_then(|it| it.worker());
         match conditions.worker() {
-            None if run.began_at < self.oldest => Whereabouts::Left,
-            None => Whereabouts::Elsewhere,
-            // This one knows what it works on.
-            Some(worker) if Some(&worker) == own => Whereabouts::Left,
-            Some(worker) if worked_on.contains(&worker) => Whereabouts::Known,
-            Some(_) => Whereabouts::Left,
+            None if run.began_at < self.oldest => Liveness::Interrupted,
+            None => Liveness::Elsewhere,
+            // This process knows its own runs.
+            Some(worker) if Some(&worker) == own => Liveness::Interrupted,
+            Some(worker) if held.contains(&worker) => Liveness::Known,
+            Some(_) => Liveness::Interrupted,
         }
     }
 }
 
-/// Which of these runs, and of those who work on them, somebody holds.
-pub(super) fn worked_on(
+/// Of these runs and their workers, those that a process holds.
+pub(super) fn held_runs(
     store: &dyn Store,
     runs: &[RunSummary],
 ) -> Result<HashSet<RunId>, StoreError> {
@@ -307,13 +310,13 @@ pub(super) fn worked_on(
     store.worked_on(&ids)
 }
 
-impl Seen {
+impl CurrentRun {
     fn listed(&self) -> ListedRun<'_> {
         let listed = ListedRun::from(&self.summary);
-        self.at.told(match &self.taking {
-            Taking::Nothing => listed,
-            Taking::Pipeline(so_far) => listed.so_far(SoFar::clone(so_far)),
-            Taking::Left(tally) => ListedRun {
+        self.liveness.mark(match &self.usage {
+            UnfinishedUsage::None => listed,
+            UnfinishedUsage::Pipeline(so_far) => listed.so_far(SoFar::clone(so_far)),
+            UnfinishedUsage::Interrupted(tally) => ListedRun {
                 tally: Some(*tally),
                 ..listed
             },
@@ -321,9 +324,8 @@ impl Seen {
     }
 }
 
-/// How far a run of a pipeline has come that has not ended. What it took is in its records only,
-/// and so is nothing of one that cannot be read.
-pub(super) fn so_far(
+/// The progress of an unfinished pipeline, computed from its records; `None` if they cannot be read.
+pub(super) fn pipeline_progress(
     store: &dyn Store,
     run: &RunSummary,
     definitions: &dyn Definitions,
@@ -332,12 +334,12 @@ pub(super) fn so_far(
         return Ok(None);
     }
     let run = store.run(&run.id)?;
-    let taken = run.and_then(|run| PipelineRun::read(&run).ok());
-    Ok(taken.map(|taken| taken.so_far(definitions)))
+    let run = run.and_then(|run| PipelineRun::read(&run).ok());
+    Ok(run.map(|run| run.so_far(definitions)))
 }
 
-/// A run that somebody works on, whatever end it had before.
-pub(super) fn going_on(summary: RunSummary) -> RunSummary {
+/// A run without the end it had before it was resumed.
+pub(super) fn reopened(summary: RunSummary) -> RunSummary {
     RunSummary {
         ended_at: None,
         outcome: None,
@@ -345,7 +347,7 @@ pub(super) fn going_on(summary: RunSummary) -> RunSummary {
     }
 }
 
-/// The run that a path names before its end.
+/// The run id in a path, before the suffix `end`.
 pub(super) fn run_id(path: &str, end: &str) -> Result<RunId, ApiError> {
     let path = path.strip_suffix(end).unwrap_or(path);
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -379,21 +381,21 @@ fn wanted(query: Option<&str>) -> Result<Wanted, ApiError> {
     wanted.map_err(|error| wrong("outcome", error.to_string()))
 }
 
-/// The run that all wanted ones began before.
+/// The run before which all listed runs began.
 fn before(query: Option<&str>) -> Result<Option<RunId>, ApiError> {
     let id = parameter(query, "before").map(str::parse).transpose();
-    id.map_err(|_| wrong("before", "`before` is not the name of a run".to_owned()))
+    id.map_err(|_| wrong("before", "`before` is not a run id".to_owned()))
 }
 
-/// A parameter as it was meant, where a form may have written it.
+/// Decodes a parameter, in which `+` may stand for a space.
 fn decoded(name: &str, text: &str) -> Result<String, ApiError> {
     let bytes = path::decoded(text.replace('+', " ").as_bytes());
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-    text.ok_or_else(|| wrong(name, format!("`{name}` is not written as an address is")))
+    text.ok_or_else(|| wrong(name, format!("`{name}` is not percent-encoded UTF-8")))
 }
 
-/// Whether answers are shown with their text. Where only metadata are recorded they never are,
-/// not even those that are kept for a retry.
+/// Whether answers are shown with their text. With `record = "metadata"` they never are, not even
+/// those stored for a retry.
 fn text(query: Option<&str>, record: Record) -> Result<Text, ApiError> {
     let is_wanted = match parameter(query, "text") {
         None | Some("false") => false,
@@ -407,15 +409,15 @@ fn text(query: Option<&str>, record: Record) -> Result<Text, ApiError> {
     })
 }
 
-/// What is said of a run that is not there.
+/// The reply for an unknown run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum MissingRun {
     Error,
-    /// Nothing, which is no error to a browser that only wants to know.
+    /// An empty reply, since browsers log errors.
     Nothing,
 }
 
-impl Missing {
+impl MissingRun {
     pub(super) fn of(query: Option<&str>) -> Result<Self, ApiError> {
         match parameter(query, "missing") {
             None | Some("error") => Ok(Self::Error),
@@ -427,8 +429,8 @@ impl Missing {
         }
     }
 
-    /// What was handled, or `nothing` where that is what is said of a run that is not there.
-    pub(super) fn told(self, handled: Handled, nothing: impl FnOnce() -> Reply) -> Handled {
+    /// Replaces the error for an unknown run by `nothing`, if that is the choice.
+    pub(super) fn reply(self, handled: Handled, nothing: impl FnOnce() -> Reply) -> Handled {
         match handled {
             Err(error) if self == Self::Nothing && error.code == Some(NO_RUN) => Ok(nothing()),
             handled => handled,
@@ -447,10 +449,10 @@ fn wrong(parameter: &str, message: String) -> ApiError {
         .with_code("bad-request")
 }
 
-/// Reads the store, with all that was answered before, where nobody else has to wait for it.
+/// Reads the store on a blocking thread, after all earlier writes.
 async fn from_store(
     gateway: Arc<Gateway>,
-    read: impl FnOnce(&dyn Store, &Pricing, &Waiting) -> Result<Reply, RunsError> + Send + 'static,
+    read: impl FnOnce(&dyn Store, &Pricing, &Client) -> Result<Reply, RunsError> + Send + 'static,
 ) -> Handled {
     let Some(recorder) = &gateway.recorder else {
         return Err(not_recorded());
@@ -458,13 +460,13 @@ async fn from_store(
     recorder.settle().await;
     let store = Arc::clone(recorder.store());
     let pricing = Arc::clone(&recorder.pricing);
-    // Dropped with the request, whose client may leave before it is answered.
-    let asked = Arc::new(());
-    let waiting = Waiting(Arc::downgrade(&asked));
+    // Dropped with this future if the client disconnects.
+    let request = Arc::new(());
+    let client = Client(Arc::downgrade(&request));
     let read =
-        spawn_blocking(move || read(&*store, &pricing, &waiting).map_err(|error| untold(&error)));
+        spawn_blocking(move || read(&*store, &pricing, &client).map_err(|error| api_error(&error)));
     let read = read.await;
-    drop(asked);
+    drop(request);
     read.map_err(|_| ApiError::defect())?
 }
 
@@ -477,8 +479,8 @@ pub(super) fn not_recorded() -> ApiError {
     .with_code("not-recorded")
 }
 
-/// What is said if the store cannot be read. What it says itself may name files of this machine.
-pub(super) fn unreadable() -> ApiError {
+/// The error for an unreadable store. The store's own message may name files of this machine.
+pub(super) fn store_error() -> ApiError {
     ApiError::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         "server_error",
@@ -487,7 +489,7 @@ pub(super) fn unreadable() -> ApiError {
     .with_code("store")
 }
 
-pub(super) fn untold(error: &RunsError) -> ApiError {
+pub(super) fn api_error(error: &RunsError) -> ApiError {
     match error {
         RunsError::Missing { .. } => no_run(),
         RunsError::Store(_)
@@ -495,7 +497,7 @@ pub(super) fn untold(error: &RunsError) -> ApiError {
         | RunsError::NotPipeline { .. }
         | RunsError::Busy { .. }
         | RunsError::Damaged { .. }
-        | RunsError::Inconsistent { .. } => unreadable(),
+        | RunsError::Inconsistent { .. } => store_error(),
     }
 }
 
@@ -503,7 +505,7 @@ fn no_step() -> ApiError {
     ApiError::new(
         StatusCode::NOT_FOUND,
         "invalid_request_error",
-        "the run has no such step of a pipeline",
+        "pipeline step not found",
     )
     .with_code("no-step")
 }
@@ -512,7 +514,7 @@ fn no_run() -> ApiError {
     ApiError::new(
         StatusCode::NOT_FOUND,
         "invalid_request_error",
-        "there is no such run",
+        "run not found",
     )
     .with_code(NO_RUN)
 }
@@ -524,7 +526,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_looked_through_for_a_client_who_has_left() {
+    fn a_scan_stops_when_the_client_disconnects() {
         let store = overlock_store::in_memory().expect("a store");
         for number in 0..5 {
             let run = NewRun {
@@ -537,22 +539,22 @@ mod tests {
             };
             store.begin(&run).expect("it is recorded");
         }
-        let here = Here {
+        let owners = RunOwners {
             recorder: None,
-            taking: Arc::default(),
+            unfinished_runs: Arc::default(),
             running: HashSet::new(),
             oldest: 0,
             definitions: Arc::new(()),
         };
-        let mut asked = Some(Arc::new(()));
-        let waiting = Waiting(asked.as_ref().map(Arc::downgrade).unwrap_or_default());
-        let mut looked_at = 0;
-        let is_all = look_through((&*store, &waiting), &here, None, 2, |_| {
-            looked_at += 1;
-            asked = None;
+        let mut request = Some(Arc::new(()));
+        let client = Client(request.as_ref().map(Arc::downgrade).unwrap_or_default());
+        let mut scanned = 0;
+        let is_all = scan((&*store, &client), &owners, None, 2, |_| {
+            scanned += 1;
+            request = None;
             true
         });
-        // What was read together is looked at.
-        assert_eq!((looked_at, is_all.expect("a store")), (2, false));
+        // The first batch is scanned as a whole.
+        assert_eq!((scanned, is_all.expect("a store")), (2, false));
     }
 }

@@ -1,7 +1,7 @@
-//! The one thread that writes to the store.
+//! The single thread that writes to the store.
 //!
-//! What waits while it writes goes to the disk together. Whoever brings something pays for a place
-//! in a list and no more: the pages that many runs share are written once for all of them.
+//! Writes that queue up during a transaction go into the next one together, so that pages shared by
+//! many runs are written once.
 
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,51 +10,51 @@ use std::time::Duration;
 
 use overlock_store::{EndedRun, RunId, Store, Writes};
 
-use super::About;
-use crate::events::Later;
+use super::RunInfo;
+use crate::events::PendingEvent;
 
-/// So long it is waited for more to write, if nobody waits for what there is.
+/// How long a batch waits for more writes, if no caller waits for one of them.
 const GATHERING: Duration = Duration::from_millis(50);
 
-/// So many writes are enough to begin with.
+/// The writes that start a batch at once.
 const ENOUGH: usize = 1024;
 
-/// So many stories wait at most.
-const WAITING: usize = 8192;
+/// The queue length from which writes without a waiting caller are dropped.
+const MOST_WAITING: usize = 8192;
 
-/// Something to write.
+/// A queued write.
 pub(super) enum Write {
-    Story(Story),
+    EndedRun(EndedRecord),
     Other(Other),
 }
 
-/// A write, and what is done once it is on the disk.
-type Other = Box<dyn FnOnce(&mut dyn Writes) -> Done + Send>;
+/// A write, which returns what to do after the commit.
+type Other = Box<dyn FnOnce(&mut dyn Writes) -> AfterCommit + Send>;
 
-/// What is done once a write is on the disk.
-pub(super) enum Done {
-    Tell(Later),
+/// What to do once a write is on disk.
+pub(super) enum AfterCommit {
+    Publish(PendingEvent),
     Other(Box<dyn FnOnce() + Send>),
 }
 
-/// A run of which nothing was written before it was over.
-pub(super) struct Story {
+/// A run that is recorded when it has ended.
+pub(super) struct EndedRecord {
     pub(super) id: RunId,
-    pub(super) about: Arc<About>,
+    pub(super) about: Arc<RunInfo>,
     pub(super) began_at: u64,
     pub(super) ended_at: u64,
     pub(super) steps: Vec<String>,
-    /// How it ended and what it took, as it is kept.
+    /// The outcome and the usage, as JSON.
     pub(super) ending: String,
-    /// What is told when it is on the disk.
-    pub(super) told: Later,
+    /// Published when the run is on disk.
+    pub(super) event: PendingEvent,
 }
 
-/// Takes nothing any more.
+/// The writer has stopped.
 #[derive(Debug)]
 pub(super) struct Closed;
 
-/// Hands writes to the thread, which ends when this is dropped and nothing is left to write.
+/// Hands writes to the thread, which ends when this is dropped and the queue is empty.
 pub(super) struct Writer {
     queue: Arc<Queue>,
 }
@@ -62,14 +62,14 @@ pub(super) struct Writer {
 #[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
-    /// There is something to do.
+    /// Signalled when the thread has work.
     news: Condvar,
 }
 
 #[derive(Default)]
 struct Waiting {
     writes: Vec<Write>,
-    /// Whether somebody waits for one of them.
+    /// Whether a caller waits for one of them.
     is_urgent: bool,
     is_closed: bool,
 }
@@ -79,14 +79,14 @@ impl Writer {
         let queue = Arc::new(Queue::default());
         let own = Arc::clone(&queue);
         thread::spawn(move || {
-            // If it panics nobody may go on waiting for it.
-            let _end = End(&own);
-            own.write_to(&*store);
+            // After a panic, waiting callers must get an error.
+            let _close = CloseOnDrop(&own);
+            own.write_all(&*store);
         });
         Self { queue }
     }
 
-    /// Adds something that somebody waits for.
+    /// Adds a write that a caller waits for.
     pub(super) fn add(&self, write: Other) -> Result<(), Closed> {
         let mut waiting = self.queue.waiting();
         if waiting.is_closed {
@@ -98,11 +98,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds something that nobody waits for; when too much waits it is lost.
+    /// Adds a write that no caller waits for. If the queue is full, the write is dropped.
     pub(super) fn note(&self, write: Write) {
         let mut waiting = self.queue.waiting();
         let length = waiting.writes.len();
-        if waiting.is_closed || length >= WAITING {
+        if waiting.is_closed || length >= MOST_WAITING {
             return;
         }
         waiting.writes.push(write);
@@ -120,29 +120,30 @@ impl Drop for Writer {
 }
 
 impl Queue {
-    /// Writes what comes until nobody is left to bring more.
-    fn write_to(&self, store: &dyn Store) {
-        let (mut writes, mut done) = (Vec::new(), Vec::new());
+    /// Writes batches until the queue is closed and empty.
+    fn write_all(&self, store: &dyn Store) {
+        let (mut writes, mut committed) = (Vec::new(), Vec::new());
         while self.take(&mut writes) {
-            let written = store.transact(&mut |made| {
-                done.extend(writes.drain(..).map(|write| write.make(made)));
+            let written = store.transact(&mut |transaction| {
+                committed.extend(writes.drain(..).map(|write| write.run(transaction)));
             });
             if written.is_err() {
-                // Whoever waits hears of it now, even if nothing could be begun.
+                // Dropping the writes reports the error to their callers, even if the transaction
+                // could not begin.
                 writes.clear();
-                done.clear();
+                committed.clear();
                 continue;
             }
-            for done in done.drain(..) {
-                match done {
-                    Done::Tell(told) => drop(told),
-                    Done::Other(done) => done(),
+            for after in committed.drain(..) {
+                match after {
+                    AfterCommit::Publish(event) => drop(event),
+                    AfterCommit::Other(done) => done(),
                 }
             }
         }
     }
 
-    /// Waits for what there is to write; nothing if nothing will come.
+    /// Waits for the next batch; false if the queue is closed and empty.
     fn take(&self, writes: &mut Vec<Write>) -> bool {
         let waiting = self.news.wait_while(self.waiting(), |waiting| {
             waiting.writes.is_empty() && !waiting.is_closed
@@ -162,9 +163,9 @@ impl Queue {
     }
 }
 
-struct End<'a>(&'a Queue);
+struct CloseOnDrop<'a>(&'a Queue);
 
-impl Drop for End<'_> {
+impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         let mut waiting = self.0.waiting();
         waiting.is_closed = true;
@@ -173,18 +174,18 @@ impl Drop for End<'_> {
 }
 
 impl Write {
-    fn make(self, writes: &mut dyn Writes) -> Done {
+    fn run(self, writes: &mut dyn Writes) -> AfterCommit {
         match self {
             Self::Other(write) => write(writes),
-            Self::Story(story) => {
-                // What cannot be written is not.
+            Self::EndedRun(run) => {
+                // No caller waits for it, so an error is ignored.
                 let _ = writes.tell(&EndedRun {
-                    begun: story.about.begun(&story.id, story.began_at),
-                    steps: &story.steps,
-                    at: story.ended_at,
-                    outcome: &story.ending,
+                    begun: run.about.begun(&run.id, run.began_at),
+                    steps: &run.steps,
+                    at: run.ended_at,
+                    outcome: &run.ending,
                 });
-                Done::Tell(story.told)
+                AfterCommit::Publish(run.event)
             }
         }
     }

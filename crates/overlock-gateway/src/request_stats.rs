@@ -12,7 +12,7 @@ use crate::trace::{Called, RequestTrace};
 
 /// Is written while a request is worked on, and read when it is done.
 #[derive(Default)]
-pub(crate) struct Account {
+pub(crate) struct RequestStats {
     noted: Mutex<RequestTotals>,
     trace: Option<RequestTrace>,
 }
@@ -32,8 +32,8 @@ fn harmless(name: &str) -> String {
     name.chars().take(LONGEST_NAME).map(plain).collect()
 }
 
-impl Account {
-    /// The account of a request that may be traced.
+impl RequestStats {
+    /// The stats of a request that may be traced.
     pub(crate) fn new(trace: Option<RequestTrace>) -> Self {
         Self {
             noted: Mutex::default(),

@@ -9,7 +9,7 @@ use overlock_budget::{ChatCounter, Found, How, PlanOptions, WindowSource};
 use overlock_llm::{Prefill, ServerInfo, Strategy};
 
 use crate::demo;
-use crate::record::About;
+use crate::record::RunInfo;
 use crate::settings::Settings;
 
 /// So many models are remembered.
@@ -19,7 +19,7 @@ const MOST: usize = 256;
 const LONGEST_NAME: usize = 256;
 
 /// A model, as requests need it.
-pub(crate) struct KnownModel {
+pub(crate) struct CachedModel {
     pub(crate) found: Found,
     /// How its window is divided.
     pub(crate) plan: PlanOptions,
@@ -28,31 +28,31 @@ pub(crate) struct KnownModel {
     /// How its answer can be begun for it.
     pub(crate) prefill: Prefill,
     /// What is kept of a request to it that is continued with these strategies, where no text is.
-    pub(crate) story: OnceLock<(Vec<Strategy>, Arc<About>)>,
+    pub(crate) metadata_info: OnceLock<(Vec<Strategy>, Arc<RunInfo>)>,
 }
 
 /// The models that were asked for, on a server.
 #[derive(Default)]
-pub(crate) struct KnownModels {
+pub(crate) struct ModelCache {
     state: RwLock<State>,
 }
 
 #[derive(Default)]
 struct State {
-    known: HashMap<String, Arc<KnownModel>>,
+    known: HashMap<String, Arc<CachedModel>>,
     server: Arc<ServerInfo>,
 }
 
-impl KnownModels {
+impl ModelCache {
     /// The model of this name.
-    pub(crate) fn get(&self, settings: &Settings, name: &str) -> Arc<KnownModel> {
+    pub(crate) fn get(&self, settings: &Settings, name: &str) -> Arc<CachedModel> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = state.known.get(name) {
             return Arc::clone(model);
         }
         let server = Arc::clone(&state.server);
         drop(state);
-        let model = Arc::new(KnownModel::new(settings, &server, name));
+        let model = Arc::new(CachedModel::new(settings, &server, name));
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let is_same = Arc::ptr_eq(&state.server, &server);
         if is_same && state.known.len() < MOST && name.len() <= LONGEST_NAME {
@@ -71,7 +71,7 @@ impl KnownModels {
     }
 }
 
-impl KnownModel {
+impl CachedModel {
     fn new(settings: &Settings, server: &ServerInfo, name: &str) -> Self {
         let mut found = settings.models.find(name);
         if let Some(window) = server.window(name).filter(|_| name != demo::MODEL) {
@@ -97,7 +97,7 @@ impl KnownModel {
                 None => server.prefill,
             },
             found,
-            story: OnceLock::new(),
+            metadata_info: OnceLock::new(),
         }
     }
 }
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_model_is_looked_up_once() {
-        let (settings, models) = (Settings::new(Upstream::none()), KnownModels::default());
+        let (settings, models) = (Settings::new(Upstream::none()), ModelCache::default());
         let [one, two] = ["gpt-4o"; 2].map(|name| models.get(&settings, name));
         assert!(Arc::ptr_eq(&one, &two));
         assert_eq!(one.found.entry.as_deref(), Some("gpt-4o"));
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_window_of_the_demonstration_is_known() {
-        let (settings, models) = (Settings::new(Upstream::none()), KnownModels::default());
+        let (settings, models) = (Settings::new(Upstream::none()), ModelCache::default());
         let source = |name| models.get(&settings, name).found.window_source();
         assert_eq!(source(demo::MODEL), WindowSource::Known);
         assert_eq!(source("nobody-knows"), WindowSource::Assumed);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn names_that_clients_make_up_fill_no_memory() {
-        let (settings, models) = (Settings::new(Upstream::none()), KnownModels::default());
+        let (settings, models) = (Settings::new(Upstream::none()), ModelCache::default());
         models.get(&settings, &"x".repeat(LONGEST_NAME + 1));
         for number in 0..2 * MOST {
             models.get(&settings, &format!("model-{number}"));

@@ -14,19 +14,19 @@ use hyper::{Method, StatusCode};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
-use crate::account::Account;
-use crate::admission::Place;
+use crate::admission::ConcurrencyPermit;
 use crate::error::ErrorName;
 use crate::gateway::Gateway;
 use crate::log::{LogEntry, method_name, now};
 use crate::record::RUN;
 use crate::reply::{Body, BodyError, Reply};
+use crate::request_stats::RequestStats;
 use crate::trace::Done;
 
 /// A request that is worked on. Whatever becomes of it is told when this is dropped.
-pub(crate) struct Watch {
+pub(crate) struct RequestGuard {
     gateway: Arc<Gateway>,
-    account: Arc<Account>,
+    stats: Arc<RequestStats>,
     method: &'static str,
     route: &'static str,
     client: SocketAddr,
@@ -35,7 +35,7 @@ pub(crate) struct Watch {
     run: Option<String>,
     error: Option<ErrorName>,
     is_done: bool,
-    place: Option<Place>,
+    place: Option<ConcurrencyPermit>,
     /// When the place has to be free again.
     deadline: Option<Instant>,
     hang_up: AbortHandle,
@@ -43,7 +43,7 @@ pub(crate) struct Watch {
 }
 
 /// What there is to know of a request when it begins.
-pub(crate) struct Begun {
+pub(crate) struct RequestStart {
     pub(crate) method: Method,
     pub(crate) route: &'static str,
     pub(crate) client: SocketAddr,
@@ -54,11 +54,15 @@ pub(crate) struct Begun {
 /// The status of a request whose client did not wait for one.
 const CLIENT_LEFT: u16 = 499;
 
-impl Watch {
-    pub(crate) fn new(gateway: Arc<Gateway>, begun: &Begun, account: Arc<Account>) -> Self {
+impl RequestGuard {
+    pub(crate) fn new(
+        gateway: Arc<Gateway>,
+        begun: &RequestStart,
+        stats: Arc<RequestStats>,
+    ) -> Self {
         Self {
             gateway,
-            account,
+            stats,
             method: method_name(&begun.method),
             route: begun.route,
             client: begun.client,
@@ -76,7 +80,7 @@ impl Watch {
     }
 
     /// It has a place until it is done; when it has to be.
-    pub(crate) fn hold(&mut self, place: Place) -> Instant {
+    pub(crate) fn hold(&mut self, place: ConcurrencyPermit) -> Instant {
         let deadline = Instant::now() + self.gateway.settings.limits.run_time;
         self.place = Some(place);
         self.deadline = Some(deadline);
@@ -94,7 +98,7 @@ impl Watch {
         let deadline = self.deadline.filter(|_| !is_there);
         self.cut_off = deadline.map(|deadline| CutOff::at(deadline, self.hang_up.clone()));
         reply.map(|body| {
-            Watched {
+            GuardedBody {
                 body,
                 watch: Some(self),
             }
@@ -103,17 +107,17 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         drop(self.place.take());
         drop(self.cut_off.take());
         let took = self.begun.elapsed();
         let status = self.status.map_or(CLIENT_LEFT, |status| status.as_u16());
-        let noted = self.account.take();
+        let noted = self.stats.take();
         self.gateway
             .metrics
             .request(self.route, status, took, &noted);
-        if let Some(trace) = self.account.trace() {
+        if let Some(trace) = self.stats.trace() {
             trace.done(&Done {
                 status,
                 noted: &noted,
@@ -169,12 +173,12 @@ impl Drop for CutOff {
 }
 
 /// A body, and the request that it is the end of.
-struct Watched {
+struct GuardedBody {
     body: Body,
-    watch: Option<Watch>,
+    watch: Option<RequestGuard>,
 }
 
-impl Watched {
+impl GuardedBody {
     /// It is done as soon as there is no more to come, whether or not anybody asks again.
     fn look(&mut self) {
         if self.body.is_end_stream()
@@ -185,7 +189,7 @@ impl Watched {
     }
 }
 
-impl HttpBody for Watched {
+impl HttpBody for GuardedBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -215,7 +219,7 @@ impl HttpBody for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for GuardedBody {
     fn drop(&mut self) {
         // An empty body is never asked for.
         self.look();
