@@ -110,7 +110,6 @@ pub trait Observe: Send {
     }
 
     /// A step is done. An error ends the run: steps that cannot be recorded must not be paid for.
-
     fn stepped<'a>(
         &'a mut self,
         run: Run<'a>,
@@ -224,7 +223,8 @@ async fn drive_on(
         let arriving = Some(run.arriving(&ask, prefill.as_deref()));
         let most_bytes = drive.most_bytes(&plan).saturating_add(begun.len());
         let starts_at_cut = drive.backend.starts_at_cut(&call);
-        let (mut collected, heard) = drive.listen(call, most_bytes, arriving, observer).await;
+        let (mut collected, streamed_len) =
+            drive.listen(call, most_bytes, arriving, observer).await;
         let fits = |sizing: &Sizing<'_>| run.fit(&sizing.drive(drive), ask.clone()).is_ok();
         if let Some(retry) = sizing.plan_again(&mut collected, &plan, begun, fits) {
             observer.retrying(retry);
@@ -233,42 +233,29 @@ async fn drive_on(
         let is_at_cut = collected.remove_echo(begun) || starts_at_cut;
         let is_silent = collected.text.is_empty();
         let stop_cause = collected.stop_cause();
-        if let Some((error, stop_cause)) = collected.broken.as_ref().zip(stop_cause.clone())
-            && is_silent
-        {
-            // The KPI question is optional, so it is made only once.
-            let is_refusal = error.is_refusal() || ask.wants == Wants::Kpis;
-            let message = error.to_string();
-            if let Some(way) = ask.way.filter(|_| is_refusal && !error.is_about_size()) {
-                tally.add_refusal(way);
-            }
-            if is_refusal && note_refusal(&mut run, &ask, message, &collected, observer).await? {
-                refusal = Some(stop_cause);
+        if let Some(error) = collected.broken.as_ref().filter(|_| is_silent) {
+            if note_failure(&mut run, &ask, error, &collected, tally, observer).await? {
+                refusal = stop_cause;
                 continue;
             }
             run.stop(Reason::ModelError);
-            return Ok(Some(stop_cause));
+            return Ok(stop_cause);
         }
         if is_silent && drive.is_late() {
             broken = collected.unanswered();
             continue;
         }
-        let is_rest = run.has_begun();
         let step = run.take(drive, &ask, prefill.as_deref(), &mut collected, is_at_cut)?;
         // An answer that the deadline cut off says nothing about the strategy.
         if !drive.is_late() || step.end_len().is_some() {
             tally.add(&step);
-        }
-        // A provider that filtered the rest of a document would filter it again.
-        if is_rest && step.end.finish.as_deref() == Some("content_filter") {
-            run.stop(Reason::ContentFilter);
         }
         broken = stop_cause;
         observer
             .stepped(run.as_run(), &step, &collected.end)
             .await
             .map_err(DriveError::Observe)?;
-        streamed += heard;
+        streamed += streamed_len;
         let settled = run.settled_len();
         if drive.live && streamed < settled {
             observer.certain(&run.text()[streamed..settled]).await;
@@ -280,6 +267,25 @@ async fn drive_on(
         Some(Reason::ModelError) => refusal,
         Some(_) => broken,
     })
+}
+
+/// Continues the run after a call that failed without an answer; returns whether it can.
+async fn note_failure(
+    run: &mut DrivenRun<'_>,
+    ask: &NextCall,
+    error: &BackendError,
+    collected: &Collected,
+    tally: &mut StrategyTally,
+    observer: &mut dyn Observe,
+) -> Result<bool, DriveError> {
+    // The KPI question is optional, so it is made only once.
+    if !error.is_refusal() && ask.wants != Wants::Kpis {
+        return Ok(false);
+    }
+    if let Some(way) = ask.way.filter(|_| !error.is_about_size()) {
+        tally.add_refusal(way);
+    }
+    note_refusal(run, ask, error.to_string(), collected, observer).await
 }
 
 /// Continues the run without an answer to this call; returns whether it can.

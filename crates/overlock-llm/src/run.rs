@@ -88,10 +88,16 @@ impl DrivenRun<'_> {
         collected: &mut Collected,
         is_at_cut: bool,
     ) -> Result<Step, AnswerError> {
-        match self {
-            Self::Document(run) => drive.take_answer(run, ask, collected, is_at_cut),
-            Self::Text(run) => Ok(run.take_answer(drive, prefill, collected)),
+        let is_rest = self.has_begun();
+        let step = match self {
+            Self::Document(run) => drive.take_answer(run, ask, collected, is_at_cut)?,
+            Self::Text(run) => run.take_answer(drive, prefill, collected),
+        };
+        // A provider that filtered the rest of a document would filter it again.
+        if is_rest && step.end.finish.as_deref() == Some("content_filter") {
+            self.stop(Reason::ContentFilter);
         }
+        Ok(step)
     }
 
     /// Records that the upstream rejected the call. Returns `None` if there is no alternative.
@@ -110,7 +116,7 @@ impl DrivenRun<'_> {
     }
 
     /// Whether there is text to continue.
-    pub(crate) fn has_begun(&self) -> bool {
+    fn has_begun(&self) -> bool {
         match self {
             Self::Document(run) => run.base().is_some(),
             Self::Text(_) => true,

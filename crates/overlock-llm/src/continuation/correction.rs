@@ -2,12 +2,11 @@
 //!
 //! A run does not know schemas: the caller decides whether a document is valid.
 
-use overlock_json::{PartialDocument, Seam};
+use overlock_json::PartialDocument;
 
 use super::document::Document;
 use super::{
     Continuation, ContinuationOptions, Failure, Outcome, Step, StepResult, grown, measured,
-    readable,
 };
 
 /// The seam of a step that replaced the document.
@@ -52,21 +51,11 @@ impl Continuation {
         let result = match document {
             Ok(document) => {
                 let len = document.base().text().len();
-                let seam = Seam {
-                    outcome: overlock_json::Outcome::Exact,
-                    offset: 0,
-                    overlap: 0,
-                    added: len,
-                    scanned: len,
-                };
-                let result = grown(CORRECTED, &seam, &document);
+                let result = grown(CORRECTED, &document, 0, 0, len);
                 self.document = Some(document);
                 result
             }
-            Err(message) => StepResult::Failed {
-                failure: Failure::Uncorrected { message },
-                raw: readable(answer.as_bytes()),
-            },
+            Err(message) => StepResult::failed(Failure::Uncorrected { message }, answer.as_bytes()),
         };
         self.take(Step::new(self.tally.iterations + 1, None, tokens, result))
     }

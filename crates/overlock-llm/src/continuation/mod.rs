@@ -10,23 +10,27 @@ pub(crate) mod blank;
 mod correction;
 mod document;
 mod first;
+mod next_call;
 mod outcome;
 mod repetition;
 mod resume;
+mod step;
 mod stored;
 mod tally;
 
 #[cfg(test)]
 mod tests;
 
+pub use next_call::{NextCall, Wants};
 pub use outcome::{Failure, Outcome, Reason};
 pub use resume::ResumeError;
+pub(crate) use step::{FIRST_SEAM, readable};
+pub use step::{Progress, Step, StepEnd, StepResult};
 
 use crate::wire::chat::ChatRequest;
-use overlock_json::{CloseOptions, Delivered, PartialDocument, Protocol, Seam, StitchOptions};
+use overlock_json::{CloseOptions, Delivered, PartialDocument, Protocol, StitchOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::backend::Retried;
 use crate::marker::Marker;
 use crate::progress::{Kpi, MeasuredKpi, proposed_kpis, split_progress, validate_kpi_progression};
 use crate::strategy::Strategy;
@@ -74,39 +78,6 @@ impl Default for ContinuationOptions {
     }
 }
 
-/// The next call of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NextCall {
-    /// The number of the call, from 1.
-    pub iteration: u32,
-    /// How to ask for the rest; `None` for the caller's own prompt and for the question which KPIs
-    /// to count.
-    pub way: Option<Strategy>,
-    /// The end of the document that the answer should repeat, the prefill, or the excerpt that the
-    /// prompt shows. Empty unless the call asks for the rest.
-    ///
-    /// A prefill never ends with white space: some upstreams reject that, and most models continue
-    /// worse after it.
-    pub overlap: String,
-    /// What the answer should contain.
-    pub wants: Wants,
-    /// The marker around the parts of the prompt. An answer that contains it is rejected.
-    pub marker: Marker,
-}
-
-/// What an answer should contain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wants {
-    /// The document, or the missing part of it.
-    Document,
-    /// The same, after a line with the progress in percent.
-    ProgressAndDocument,
-    /// The KPIs that can be counted in the document, and nothing of the document itself.
-    Kpis,
-    /// The rest of a text that is not JSON.
-    Text,
-}
-
 /// The model's answer to one call.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelOutput<'a> {
@@ -143,268 +114,6 @@ pub enum AnswerError {
         /// The call that the run expects the answer to.
         awaited: u32,
     },
-}
-
-/// One call and its result. A run can be restored from its steps: see [`Continuation::resume`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
-    /// The number of the call, from 1.
-    pub iteration: u32,
-    /// The strategy of the call; `None` for the caller's own prompt.
-    pub way: Option<Strategy>,
-    /// How many tokens the answer had.
-    pub tokens: u64,
-    /// The progress in percent that the model reported.
-    pub kpi: Option<u8>,
-    /// The KPIs that the model proposed, if the call asked for them;
-    /// empty if none is usable.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kpis: Option<Vec<MeasuredKpi>>,
-    /// Whether there was progress by the measure of the run.
-    pub progress: Progress,
-    /// Whether this answer showed that the model is in a loop, which ends the run.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_looping: bool,
-    /// What the answer did to the document.
-    pub result: StepResult,
-    /// How the answer ended, filled in by the code that made the call.
-    #[serde(default, flatten)]
-    pub end: StepEnd,
-}
-
-/// How an answer ended. This does not say whether the document is complete.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct StepEnd {
-    /// The provider's finish reason, such as `stop`, `length` or `content_filter`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub finish: Option<String>,
-    /// The model's refusal text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<String>,
-    /// The error that interrupted the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub broken: Option<String>,
-    /// The failed attempts before this answer. Boxed because they are rare.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retried: Option<Box<Retried>>,
-    /// How many bytes the answer had.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answer_bytes: Option<u64>,
-}
-
-impl Step {
-    /// A step without progress.
-    pub(crate) fn new(
-        iteration: u32,
-        way: Option<Strategy>,
-        tokens: u64,
-        result: StepResult,
-    ) -> Self {
-        Self {
-            iteration,
-            way,
-            tokens,
-            kpi: None,
-            kpis: None,
-            progress: Progress::Unknown,
-            is_looping: false,
-            result,
-            end: StepEnd::default(),
-        }
-    }
-
-    /// The length of the document after the step in bytes; `None` if the step failed.
-    pub fn end_len(&self) -> Option<usize> {
-        match &self.result {
-            StepResult::Grown {
-                offset,
-                added_bytes,
-                ..
-            } => Some(offset + added_bytes),
-            StepResult::Failed { .. } => None,
-        }
-    }
-
-    /// How many tokens of the call a single uncut answer would have saved: the prompt of every call
-    /// but the first, and the part of each answer that repeats the document.
-    pub fn overhead_tokens(&self, input: u64) -> u64 {
-        let added = match &self.result {
-            StepResult::Grown { seam, .. } if seam == FIRST_SEAM => return 0,
-            // A correction rewrites text that was already paid for.
-            StepResult::Grown { .. } if self.is_correction() => 0,
-            StepResult::Grown { added_bytes, .. } => *added_bytes as u64,
-            StepResult::Failed { .. } => 0,
-        };
-        let bytes = self.end.answer_bytes.unwrap_or(added).max(added).max(1);
-        let new = u128::from(self.tokens) * u128::from(added) / u128::from(bytes);
-        let new = u64::try_from(new).unwrap_or(self.tokens);
-        input.saturating_add(self.tokens - new)
-    }
-
-    /// Whether the answer holds no JSON at all, such as white space, prose or nothing.
-    pub fn has_no_json(&self) -> bool {
-        matches!(self.failure(), Some(Failure::Empty | Failure::NoJson))
-    }
-
-    /// Whether the upstream rejected the call, so that there is no answer.
-    pub fn is_turned_down(&self) -> bool {
-        matches!(self.failure(), Some(Failure::Refused { .. }))
-    }
-
-    fn failure(&self) -> Option<&Failure> {
-        match &self.result {
-            StepResult::Grown { .. } => None,
-            StepResult::Failed { failure, .. } => Some(failure),
-        }
-    }
-
-    /// Messages for the user about anything unusual in the step.
-    pub fn warnings(&self) -> Vec<String> {
-        let StepEnd {
-            finish,
-            refusal,
-            broken,
-            retried,
-            ..
-        } = &self.end;
-        let refusal = refusal
-            .as_ref()
-            .map(|text| format!("the model declined: {text}"));
-        let broken = broken
-            .as_ref()
-            .map(|error| format!("the answer was interrupted: {error}"));
-        let finish = finish
-            .as_deref()
-            .filter(|finish| *finish == "content_filter");
-        let finish = finish.map(|finish| format!("the provider ended the answer: `{finish}`"));
-        let slipped = (self.progress == Progress::Slipped)
-            .then(|| "the progress that the model reports fell".to_owned());
-        let retried = retried.as_ref().map(ToString::to_string);
-        let all = [retried, refusal, finish, broken, slipped];
-        all.into_iter().flatten().collect()
-    }
-
-    /// The same step without text of the model, for display.
-    #[must_use]
-    pub fn without_text(&self) -> Self {
-        Self {
-            iteration: self.iteration,
-            way: self.way,
-            tokens: self.tokens,
-            kpi: self.kpi,
-            kpis: self.kpis.clone(),
-            progress: self.progress,
-            is_looping: self.is_looping,
-            result: self.result.without_text(),
-            end: StepEnd {
-                finish: self.end.finish.clone(),
-                refusal: None,
-                broken: self.end.broken.clone(),
-                retried: self.end.retried.clone(),
-                answer_bytes: self.end.answer_bytes,
-            },
-        }
-    }
-
-    /// Whether it holds text of the model.
-    pub fn has_text(&self) -> bool {
-        self.end.refusal.is_some() || self.result.has_text()
-    }
-}
-
-/// What an answer did to the document.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "result", rename_all = "kebab-case")]
-pub enum StepResult {
-    /// The document was extended, or replaced from an offset.
-    Grown {
-        /// How the answer was joined: a name of [`overlock_json::Outcome`], or `first` for the
-        /// first answer, `kpis` for an answer that only proposes KPIs, `corrected` for a replaced
-        /// document.
-        seam: String,
-        /// How many characters of the document the answer repeated.
-        overlap: usize,
-        /// Where the new text begins.
-        offset: usize,
-        /// The length of the new text in bytes.
-        added_bytes: usize,
-        /// The new text; empty in reports without text.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        added: String,
-        /// The bytes of an incomplete last character.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        half_character: Vec<u8>,
-        /// How many bytes the join scanned, counting repeated scans.
-        scanned: usize,
-    },
-    /// The answer changed nothing.
-    Failed {
-        /// Why not.
-        failure: Failure,
-        /// The answer: all of it while no document has begun, and then at most the first 64 KiB.
-        /// `None` if it is blank.
-        raw: Option<String>,
-    },
-}
-
-impl StepResult {
-    /// A copy without the text, which may be long.
-    fn without_text(&self) -> Self {
-        match self {
-            Self::Grown {
-                seam,
-                overlap,
-                offset,
-                added_bytes,
-                scanned,
-                ..
-            } => Self::Grown {
-                seam: seam.clone(),
-                overlap: *overlap,
-                offset: *offset,
-                added_bytes: *added_bytes,
-                added: String::new(),
-                half_character: Vec::new(),
-                scanned: *scanned,
-            },
-            Self::Failed { failure, .. } => Self::Failed {
-                failure: failure.without_text(),
-                raw: None,
-            },
-        }
-    }
-
-    fn has_text(&self) -> bool {
-        match self {
-            Self::Grown {
-                added,
-                half_character,
-                ..
-            } => !added.is_empty() || !half_character.is_empty(),
-            Self::Failed { raw, .. } => raw.is_some(),
-        }
-    }
-}
-
-/// The seam of an answer that starts a document or a text.
-pub(crate) const FIRST_SEAM: &str = "first";
-
-/// Whether an answer brought the document forward.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Progress {
-    /// It was not measured.
-    #[default]
-    Unknown,
-    /// It did.
-    Rose,
-    /// It did not.
-    Stalled,
-    /// It did not, and the model reports less than before, which causes a warning.
-    Slipped,
-    /// Something that is counted became less.
-    Fell,
 }
 
 /// A long document that is put together from several answers.
@@ -474,32 +183,6 @@ impl Continuation {
         self.is_streamed = is_streamed;
     }
 
-    /// The next call; `None` once the run has ended. Only [`answered`](Self::answered) and
-    /// [`refused`](Self::refused) advance the run.
-    pub fn next(&self) -> Option<NextCall> {
-        if self.outcome.is_some() {
-            return None;
-        }
-        let wants_kpis = self.document.is_some() && self.wants_kpis();
-        let document = self.document.as_ref().filter(|_| !wants_kpis);
-        let rest = document.map(|document| self.way_and_overlap(document.base()));
-        let way = rest.map(|(way, _)| way);
-        let overlap = rest.map_or("", |(_, overlap)| overlap).to_owned();
-        Some(NextCall {
-            iteration: self.tally.iterations + 1,
-            way,
-            overlap,
-            wants: match way {
-                None if wants_kpis => Wants::Kpis,
-                Some(Strategy::Overlap) if self.options.kpi == Kpi::Ask => {
-                    Wants::ProgressAndDocument
-                }
-                _ => Wants::Document,
-            },
-            marker: self.marker.clone(),
-        })
-    }
-
     /// Joins the answer to the document and decides whether to go on. An answer to any call but the
     /// next one is rejected, because joining it twice would double its text.
     pub fn answered(
@@ -520,10 +203,7 @@ impl Continuation {
         let text = ask.marker.strip_head(text);
         let before: Vec<u64> = self.counts();
         let result = match &mut self.document {
-            _ if ask.marker.is_in(text) => StepResult::Failed {
-                failure: Failure::MarkerInAnswer,
-                raw: readable(text),
-            },
+            _ if ask.marker.is_in(text) => StepResult::failed(Failure::MarkerInAnswer, text),
             None => self.begin(text),
             Some(document) => join(document, ask, text, answer.is_at_cut),
         };
@@ -579,14 +259,16 @@ impl Continuation {
                 kpis if kpis.is_empty() => {
                     Err("none of the proposed KPIs can still be counted".to_owned())
                 }
-                kpis => Ok((grown("kpis", &nothing_added(document), document), kpis)),
+                kpis => {
+                    let offset = document.base().text().len();
+                    Ok((grown("kpis", document, 0, offset, 0), kpis))
+                }
             },
             (_, proposed) => Err(proposed.err().unwrap_or_default()),
         };
         let (result, kpis) = counted.unwrap_or_else(|message| {
             let failure = Failure::NoKpis { message };
-            let raw = readable(answer.text);
-            (StepResult::Failed { failure, raw }, Vec::new())
+            (StepResult::failed(failure, answer.text), Vec::new())
         });
         self.take(Step {
             kpis: Some(kpis),
@@ -698,84 +380,6 @@ impl Continuation {
         &self.options
     }
 
-    /// The strategy and the overlap of the next call. After a failure, one of them or the answer
-    /// limit changes, because a model at temperature 0 would fail the same way again.
-    fn way_and_overlap<'a>(&self, base: &'a PartialDocument<'_>) -> (Strategy, &'a str) {
-        let tally = &self.tally;
-        let ways = self.options.ways.as_slice();
-        let ways = if ways.is_empty() {
-            &[Strategy::Overlap]
-        } else {
-            ways
-        };
-        let in_turn = ways.iter().cycle().skip(tally.way % ways.len());
-        let in_turn = in_turn.take(ways.len()).copied();
-        // If the only allowed strategy has just one overlap, another strategy is better than
-        // repeating the call.
-        let fallbacks = [Strategy::Overlap, Strategy::Remainder];
-        let fallbacks = fallbacks.into_iter().filter(|way| !ways.contains(way));
-        let order = in_turn.chain(fallbacks);
-        let order: Vec<Strategy> = order.filter(|way| !tally.refused.contains(way)).collect();
-        let mut failed_ways = tally.failed_ways.as_slice();
-        // The same prefill may have a longer answer.
-        if tally.is_prefill_blank() && self.has_answer_limit {
-            failed_ways = &failed_ways[..failed_ways.len() - 1];
-        }
-        let failed = |way: Strategy| failed_ways.iter().filter(|it| **it == way).count();
-        let untried = order.iter().find_map(|way| {
-            let overlaps = self.overlaps(base, *way, failed(*way));
-            Some((*way, *overlaps.get(failed(*way))?))
-        });
-        untried.unwrap_or_else(|| {
-            let last = failed_ways.last();
-            let other = order.iter().find(|way| Some(*way) != last);
-            let way = *other.or(order.first()).unwrap_or(&ways[0]);
-            let overlaps = self.overlaps(base, way, failed(way));
-            (way, overlaps[failed(way) % overlaps.len()])
-        })
-    }
-
-    /// Whether the next call asks which KPIs to count, which happens once.
-    fn wants_kpis(&self) -> bool {
-        let is_measured = matches!(&self.options.kpi, Kpi::Measured(kpis) if kpis.is_empty());
-        is_measured && self.tally.kpis.is_none()
-    }
-
-    /// The overlaps to try, at least `retries` + 1 if there are so many: the usual one, longer
-    /// ones, then shorter ones. The prefill is the whole document.
-    fn overlaps<'a>(
-        &self,
-        base: &'a PartialDocument<'_>,
-        way: Strategy,
-        retries: usize,
-    ) -> Vec<&'a str> {
-        if way == Strategy::Prefill {
-            return vec![split_blank(base.text()).0];
-        }
-        let answer_chars = self.options.answer_chars.or(self.tally.answer_chars);
-        let usual = base.overlap_context(answer_chars);
-        let mut overlaps = vec![usual];
-        let chars = usual.chars().count();
-        let room = answer_chars.map_or(usize::MAX, |most| (most / 4).saturating_sub(chars));
-        let mut longest = usual;
-        while overlaps.len() <= retries {
-            let by = LONGER_OVERLAP.saturating_mul(overlaps.len());
-            let longer = base.longer_overlap_context(answer_chars, by.min(room));
-            if longer.len() <= longest.len() {
-                break;
-            }
-            overlaps.push(longer);
-            longest = longer;
-        }
-        let mut shorter = chars / 2;
-        while overlaps.len() <= retries && shorter >= SHORTEST_OVERLAP {
-            let start = usual.char_indices().nth(chars - shorter);
-            overlaps.push(&usual[start.map_or(0, |(at, _)| at)..]);
-            shorter /= 2;
-        }
-        overlaps
-    }
-
     /// Whether the model is in a loop after an answer, unless a KPI or a schema requires more
     /// items.
     fn is_looping(&mut self, result: &StepResult) -> bool {
@@ -801,30 +405,22 @@ impl Continuation {
         let end = self.tally.repetition.map(|it| it.first_end());
         let text = end.and_then(|end| self.text().get(..end));
         let document = text.and_then(|text| Document::stored(text.as_bytes(), &kpis));
-        match (document, result) {
-            (
-                Some(document),
-                StepResult::Grown {
-                    seam,
-                    overlap,
-                    scanned,
-                    ..
-                },
-            ) => {
-                let offset = document.base().text().len();
-                self.document = Some(document);
-                StepResult::Grown {
-                    seam,
-                    overlap,
-                    offset,
-                    added_bytes: 0,
-                    added: String::new(),
-                    half_character: Vec::new(),
-                    scanned,
-                }
-            }
-            (_, result) => result,
-        }
+        let Some(document) = document else {
+            return result;
+        };
+        let StepResult::Grown {
+            seam,
+            overlap,
+            scanned,
+            ..
+        } = &result
+        else {
+            return result;
+        };
+        let offset = document.base().text().len();
+        let result = grown(seam, &document, *overlap, offset, *scanned);
+        self.document = Some(document);
+        result
     }
 
     /// Starts the document with the first answer.
@@ -838,14 +434,7 @@ impl Continuation {
         };
         match document {
             Ok(document) => {
-                let seam = Seam {
-                    outcome: overlock_json::Outcome::Exact,
-                    offset: 0,
-                    overlap: 0,
-                    added: text.len(),
-                    scanned: text.len(),
-                };
-                let result = grown(FIRST_SEAM, &seam, &document);
+                let result = grown(FIRST_SEAM, &document, 0, 0, text.len());
                 self.document = Some(document);
                 self.raw.clear();
                 result
@@ -933,12 +522,6 @@ impl Continuation {
     }
 }
 
-/// By how many characters an overlap grows after an ambiguous join.
-const LONGER_OVERLAP: usize = 400;
-
-/// An overlap of fewer characters may be found in the wrong place.
-const SHORTEST_OVERLAP: usize = 40;
-
 /// The KPIs to count: the caller's, else those that the model proposed.
 fn measured<'a>(options: &'a ContinuationOptions, tally: &'a Tally) -> &'a [MeasuredKpi] {
     match &options.kpi {
@@ -950,13 +533,9 @@ fn measured<'a>(options: &'a ContinuationOptions, tally: &'a Tally) -> &'a [Meas
 
 /// Joins an answer after the first.
 fn join(document: &mut Document, ask: &NextCall, text: &[u8], is_at_cut: bool) -> StepResult {
-    let written = text;
-    let fail = |failure| StepResult::Failed {
-        failure,
-        raw: readable(written),
-    };
+    let answer = text;
     if text.trim_ascii().is_empty() {
-        return fail(Failure::Empty);
+        return StepResult::failed(Failure::Empty, answer);
     }
     let blank = match ask.way {
         Some(Strategy::Prefill) => split_blank(document.base().text()).1.to_owned(),
@@ -973,47 +552,34 @@ fn join(document: &mut Document, ask: &NextCall, text: &[u8], is_at_cut: bool) -
     };
     let seam = document.stitch(text, &options);
     match Failure::from_join(&seam.outcome) {
-        Some(failure) => fail(failure),
-        None => grown(seam.outcome.name(), &seam, document),
+        Some(failure) => StepResult::failed(failure, answer),
+        None => grown(
+            seam.outcome.name(),
+            document,
+            seam.overlap,
+            seam.offset,
+            seam.scanned,
+        ),
     }
 }
 
-/// How many bytes of an answer that could not be joined are recorded.
-const READABLE: usize = 64 << 10;
-
-/// The start of an answer that changed nothing; `None` if it is blank.
-pub(crate) fn readable(text: &[u8]) -> Option<String> {
-    if text.trim_ascii().is_empty() {
-        return None;
-    }
-    let most = text.len().min(READABLE);
-    // Do not cut a character.
-    let end = (most.saturating_sub(3)..=most)
-        .rev()
-        .find(|end| text.get(*end).is_none_or(|byte| byte & 0xC0 != 0x80));
-    Some(String::from_utf8_lossy(&text[..end.unwrap_or(most)]).into_owned())
-}
-
-/// The seam of an answer that adds nothing to the document.
-fn nothing_added(document: &Document) -> Seam {
-    Seam {
-        outcome: overlock_json::Outcome::Exact,
-        offset: document.base().text().len(),
-        overlap: 0,
-        added: 0,
-        scanned: 0,
-    }
-}
-
-fn grown(name: &str, seam: &Seam, document: &Document) -> StepResult {
+/// The result of an answer that was joined at `offset`.
+fn grown(
+    seam: &str,
+    document: &Document,
+    overlap: usize,
+    offset: usize,
+    scanned: usize,
+) -> StepResult {
+    let base = document.base();
     StepResult::Grown {
-        seam: name.to_owned(),
-        overlap: seam.overlap,
-        offset: seam.offset,
-        added_bytes: document.base().text().len() - seam.offset,
-        added: document.base().text()[seam.offset..].to_owned(),
-        half_character: document.base().half_character().to_vec(),
-        scanned: seam.scanned,
+        seam: seam.to_owned(),
+        overlap,
+        offset,
+        added_bytes: base.text().len() - offset,
+        added: base.text()[offset..].to_owned(),
+        half_character: base.half_character().to_vec(),
+        scanned,
     }
 }
 

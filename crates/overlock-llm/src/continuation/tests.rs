@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 
+use super::step::READABLE;
 use super::*;
 use crate::strategy::Strategy;
 

@@ -6,6 +6,7 @@
 
 mod behaviour;
 mod dialect;
+mod fault;
 mod manner;
 mod place;
 mod random;
@@ -15,7 +16,8 @@ mod turn;
 mod waiting;
 
 pub use behaviour::Behaviour;
+pub use fault::Fault;
 pub use manner::Manner;
 pub use script::{Script, ScriptedModel};
-pub use server::{Fault, ScriptedServer};
+pub use server::ScriptedServer;
 pub use waiting::{PATIENCE, eventually, eventually_blocking, within_patience};
