@@ -213,7 +213,7 @@ impl PartText {
         [document, after].concat()
     }
 
-    /// Whether a document was complete, whatever follows it.
+    /// Whether there is a complete document, perhaps followed by other text.
     pub fn has_complete_document(&self) -> bool {
         self.arriving.arrival() == Arrival::Whole
     }

@@ -183,7 +183,7 @@ impl Continuation {
         self.is_streamed = is_streamed;
     }
 
-    /// Joins the answer to the document and decides whether to go on. An answer to any call but the
+    /// Joins the answer to the document and decides whether the run continues. An answer to any call but the
     /// next one is rejected, because joining it twice would double its text.
     pub fn answered(
         &mut self,

@@ -154,7 +154,7 @@ fn items(text: &[u8]) -> Option<Value> {
     items.filter(|items| *items != json!([]) && *items != json!({}))
 }
 
-/// Whether items have an object or enough text to tell a loop from equal data.
+/// Whether items have an object or enough text to distinguish a loop from equal data.
 fn is_substantial(items: &Value) -> bool {
     let mut characters = 0;
     let mut queue = VecDeque::from([items]);

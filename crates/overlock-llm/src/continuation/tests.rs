@@ -119,7 +119,7 @@ fn a_failed_run_can_be_resumed() {
     }
     assert_eq!(run.next(), None);
     run.try_again();
-    let overlap = run.next().expect("it goes on").overlap;
+    let overlap = run.next().expect("it continues").overlap;
     answer(&mut run, &format!("{overlap}{}", &DOCUMENT[120..]));
     assert_eq!(run.outcome(), Some(&Outcome::Complete));
     run.try_again();
@@ -212,7 +212,7 @@ fn repeated_text_and_later_prompts_are_overhead() {
 fn an_answer_that_only_repeats_is_no_progress() {
     let mut run = cut_at(120);
     for _ in 0..3 {
-        let overlap = run.next().expect("it goes on").overlap;
+        let overlap = run.next().expect("it continues").overlap;
         let text = if overlap.is_empty() {
             &DOCUMENT[..120]
         } else {
@@ -474,7 +474,7 @@ fn several_iterations_accumulate() {
     let mut run = cut_at(80);
     let mut at = 80;
     while run.outcome().is_none() {
-        let overlap = run.next().expect("it goes on").overlap;
+        let overlap = run.next().expect("it continues").overlap;
         let end = (at + 30).min(DOCUMENT.len());
         answer(&mut run, &format!("{overlap}{}", &DOCUMENT[at..end]));
         assert_eq!(run.text(), &DOCUMENT[..end]);
@@ -554,7 +554,7 @@ fn a_rejected_strategy_is_not_tried_again() {
     assert_eq!(resumed.next(), run.next());
     resumed.try_again();
     for way in [Strategy::Overlap, Strategy::Remainder, Strategy::Overlap] {
-        let ask = resumed.next().expect("it goes on");
+        let ask = resumed.next().expect("it continues");
         assert_eq!(ask.way, Some(way), "a rejected strategy is remembered");
         resumed.try_again();
         answer(&mut resumed, "Sorry.");
@@ -608,7 +608,7 @@ fn check_claims(patience: u32, claims: &[&str], ended_after: Option<usize>) {
     });
     answer(&mut run, "[0");
     for (index, claim) in claims.iter().enumerate() {
-        let ask = run.next().expect("it goes on");
+        let ask = run.next().expect("it continues");
         assert!(ask.wants == Wants::ProgressAndDocument);
         let (_, step) = answer(&mut run, &format!("{claim}{}, {index}", ask.overlap));
         assert_eq!(failure(&step), None, "{step:?}");
@@ -637,7 +637,7 @@ fn a_percentage_that_falls_causes_a_warning() {
     let mut run = run();
     answer(&mut run, "[0");
     for (share, warnings) in [(40, 0), (30, 1), (30, 1), (41, 0)] {
-        let overlap = run.next().expect("it goes on").overlap;
+        let overlap = run.next().expect("it continues").overlap;
         let (_, step) = answer(&mut run, &format!("PROGRESS: {share}\n{overlap}, 1"));
         assert_eq!(step.warnings().len(), warnings, "{share}: {step:?}");
     }
@@ -950,7 +950,7 @@ fn the_cost_of_a_step_does_not_depend_on_the_length_of_the_document() {
     });
     let mut text = "{\"rows\": [".to_owned();
     for fragment in 0..FRAGMENTS {
-        let ask = run.next().expect("it goes on");
+        let ask = run.next().expect("it continues");
 
         let new = row
             .repeat(rows)

@@ -30,7 +30,7 @@ impl Endpoint {
         };
         let uri: Uri = below(base, path)
             .parse()
-            .map_err(|_| wrong("it should look like `http://127.0.0.1:11434/v1`"))?;
+            .map_err(|_| wrong("expected a URL such as `http://127.0.0.1:11434/v1`"))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
             return Err(wrong("it must start with `http://` or `https://`"));
         }

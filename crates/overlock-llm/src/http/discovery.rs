@@ -59,7 +59,7 @@ pub(crate) const PROBE_QUESTION: &str = "Count from 1 to 9 as a JSON array of in
 const PROBE_PREFILL: &str = "[1, 2, 3, 4, 5";
 
 impl<'a> Server<'a> {
-    /// The server at a base address such as `http://127.0.0.1:8080/v1`, asked with these headers.
+    /// The server at a base URL such as `http://127.0.0.1:8080/v1`, with headers for every request.
     pub fn new(http: &'a Http, base: &'a str, headers: &'a HeaderMap) -> Self {
         Self {
             http,
@@ -282,7 +282,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// The address above the version, where products have what is their own.
+    /// The URL above `/v1`, where product-specific paths are.
     fn root(&self) -> String {
         let base = self.base.trim();
         let (path, query) = base.split_once('?').unwrap_or((base, ""));

@@ -129,8 +129,8 @@ impl Http {
         Ok(Self { client, timeouts })
     }
 
-    /// Sends a request once and returns the response, whatever its status. With a deadline, the
-    /// response must end by then.
+    /// Sends a request once and returns the response with any status. With a deadline, the response
+    /// must end by then.
     pub fn send<'a>(
         &'a self,
         peer: &'a Arc<Peer>,

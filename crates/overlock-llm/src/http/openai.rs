@@ -62,7 +62,7 @@ impl OpenAi {
         self
     }
 
-    /// Makes a call. The returned stream does not borrow from `self`..
+    /// Makes a call. The returned stream does not borrow from `self`.
     pub async fn ask(&self, call: Call) -> Result<Events<'static>, BackendError> {
         let endpoint = match (&call.prefill, self.prefill.style) {
             // A server without support would answer the message.

@@ -13,7 +13,7 @@ use crate::backend::{BackendError, Phase};
 /// A callback for failed calls.
 type OnFailure = Arc<dyn Fn(&BackendError) + Send + Sync>;
 
-/// An upstream in errors. Its keys are redacted, because servers may echo them..
+/// An upstream in errors. Its keys are redacted, because servers may echo them.
 #[derive(Clone)]
 pub struct Peer {
     /// For instance host and port, but no URL: it may contain a password.

@@ -1,4 +1,4 @@
-//! What is known about a server.
+//! The properties of a server: product, version, models and prefill support.
 
 use serde::Serialize;
 
@@ -145,7 +145,7 @@ pub struct LearntWindow {
     pub window: u64,
 }
 
-/// What is known about a server.
+/// The properties of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServerInfo {
     /// The product.

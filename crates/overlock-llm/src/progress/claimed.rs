@@ -7,7 +7,7 @@ const LABEL: &str = "progress";
 /// `45 percent` and a bare `45` up to 100.
 ///
 /// Text in the document is never taken for progress. Text that follows a part of the document is
-/// not searched, because it cannot be told from data.
+/// not searched, because it may be data.
 ///
 /// ```
 /// use overlock_llm::extract_kpi;

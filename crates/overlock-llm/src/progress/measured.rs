@@ -62,7 +62,7 @@ impl MeasuredKpi {
         })
     }
 
-    /// The path as it was given.
+    /// The path as passed to [`new`](Self::new).
     pub fn json_path(&self) -> &str {
         &self.json_path
     }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 /// A document that can be searched exactly, or ignoring white space and escapes.
 pub(super) struct Places {
     document: String,
-    /// The compared characters, with the offset after each. Computed on first use..
+    /// The compared characters, with the offset after each. Computed on first use.
     characters: OnceLock<Vec<(char, usize)>>,
 }
 

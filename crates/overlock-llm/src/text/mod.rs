@@ -333,7 +333,7 @@ impl TextContinuation {
         let head = self.marker.strip_head(answer.as_bytes()).len();
         let answer = &answer[answer.len() - head..];
         if self.marker.is_in(answer.as_bytes()) {
-            // The rest is still missing, whatever the finish reason of the rejected answer is.
+            // The rest is still missing, even if the rejected answer has the finish reason `stop`.
             self.is_cut = true;
             return StepResult::Failed {
                 failure: Failure::MarkerInAnswer,

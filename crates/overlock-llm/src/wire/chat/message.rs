@@ -31,7 +31,7 @@ impl<'a> ChatMessage<'a> {
         self.role
     }
 
-    /// The message as it was sent.
+    /// The members of the message.
     pub fn members(&self) -> &'a Map<String, Value> {
         self.members
     }

@@ -68,7 +68,7 @@ pub(super) fn edit(choice: &mut Value, end: &FinalChoice) -> bool {
     is_changed
 }
 
-/// Replaces a text. Returns whether that changes it..
+/// Replaces a text. Returns whether that changes it.
 pub(super) fn replace(text: &mut String, stable: String) -> bool {
     let is_changed = *text != stable;
     *text = stable;
