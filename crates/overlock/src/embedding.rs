@@ -1,4 +1,4 @@
-//! Who makes vectors of texts.
+//! The embedding model that computes vectors of texts.
 
 use clap::Args;
 use overlock_llm::{BackendError, Embeddings, Http};
@@ -9,21 +9,20 @@ use crate::config::Config;
 use crate::ending::Failure;
 use crate::upstream;
 
-/// The embedding model that is asked, if one is.
 #[derive(Args, Debug)]
 pub(crate) struct EmbeddingSource {
-    /// The embedding model to ask, such as `text-embedding-3-small`
+    /// The embedding model, such as `text-embedding-3-small`
     #[arg(long, value_name = "MODEL")]
     pub(crate) embed: Option<String>,
-    /// The server that has it, as in `http://127.0.0.1:11434/v1` [default: `upstream.url`]
+    /// The base URL of its server, such as `http://127.0.0.1:11434/v1` [default: `upstream.url`]
     #[arg(long, value_name = "URL", requires = "embed")]
     upstream: Option<String>,
-    /// The environment variable with the key for that server
+    /// The environment variable with the API key of that server [default: `upstream.key_variable`]
     #[arg(long, value_name = "NAME", requires = "embed")]
     key_variable: Option<String>,
 }
 
-/// An embedding model, asked from a thread that waits.
+/// An embedding model with a blocking interface.
 pub(crate) struct Embedder {
     pub(crate) model: String,
     embeddings: Embeddings,
@@ -31,7 +30,7 @@ pub(crate) struct Embedder {
 }
 
 impl EmbeddingSource {
-    /// The model that is named, ready to be asked.
+    /// Opens the embedding model, if one is given.
     pub(crate) fn open(&self, config: &Config) -> Result<Option<Embedder>, Failure> {
         let Some(model) = &self.embed else {
             return Ok(None);
@@ -39,7 +38,7 @@ impl EmbeddingSource {
         let settings = &config.upstream;
         let Some(url) = self.upstream.as_deref().or(settings.url.as_deref()) else {
             return Err(Failure::Usage {
-                message: "no upstream is named: who is to be asked for vectors?".into(),
+                message: "no upstream configured for embeddings".into(),
                 hint: "give --upstream URL, such as http://127.0.0.1:11434/v1, or set \
                        `upstream.url` in overlock.toml"
                     .into(),
@@ -65,8 +64,8 @@ impl EmbeddingSource {
 }
 
 impl Embedder {
-    /// What a store says of vectors of this model that it cannot keep or compare.
-    pub(crate) fn unfit(&self, source: StoreError) -> Failure {
+    /// Adds the host to an error about the vectors of this model.
+    pub(crate) fn store_failure(&self, source: StoreError) -> Failure {
         match source {
             StoreError::UnfitVector { model, reason } => Failure::Vectors {
                 host: self.embeddings.host().to_owned(),

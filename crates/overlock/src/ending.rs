@@ -1,7 +1,7 @@
-//! How a command ends, and the exit code that tells it.
+//! How a command ends, with its exit code and messages.
 //!
-//! 0: done. 1: an honest partial or negative result. 2: bad usage or unreadable input. 130, 143: as
-//! shells have it, stopped by Ctrl-C or by another program.
+//! 0: done. 1: partial result or nothing found. 2: bad usage or unreadable input. 130 and 143:
+//! stopped by Ctrl-C or SIGTERM, as shells report it.
 
 use std::error::Error;
 use std::io;
@@ -20,46 +20,43 @@ use overlock_store::{AddressError, RunId, StoreError};
 use crate::config::ConfigError;
 use crate::signals::Signal;
 
-/// How a command that could do its work ended.
+/// How a command ended that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// What was asked for is there, whole.
-    Whole,
-    /// The answer is honest, but partial or negative: still cut, refused, not identical.
+    Done,
+    /// The result is partial or negative: still cut, rejected, not identical.
     Partial,
-    /// Somebody asked to stop before all was done.
     Stopped(Signal),
 }
 
 impl Ending {
-    /// [`Ending::Whole`] if `whole` holds.
-    pub(crate) fn whole_if(whole: bool) -> Self {
-        if whole { Self::Whole } else { Self::Partial }
+    pub(crate) fn done_if(is_done: bool) -> Self {
+        if is_done { Self::Done } else { Self::Partial }
     }
 }
 
 impl From<Ending> for ExitCode {
     fn from(ending: Ending) -> Self {
         match ending {
-            Ending::Whole => Self::from(0),
+            Ending::Done => Self::from(0),
             Ending::Partial => Self::from(1),
             Ending::Stopped(signal) => Self::from(signal.exit_code()),
         }
     }
 }
 
-/// Why a command could not do its work.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("no JSON in {name}: {source}")]
     NoJson { name: String, source: NoJson },
-    #[error("there is no file `{}`", path.display())]
+    #[error("no such file: `{}`", path.display())]
     Missing { path: PathBuf },
-    #[error("there is no folder `{}`", path.display())]
+    #[error("no such folder: `{}`", path.display())]
     NoFolder { path: PathBuf },
     #[error("`{}` is a directory", path.display())]
     Directory { path: PathBuf },
-    #[error("there is no text in {name}: it has bytes of value 0, and is no UTF-8")]
+    #[error("{name} is not text: it contains zero bytes and is not UTF-8")]
     NoText { name: String },
     #[error("could not read {name}: {source}")]
     Unreadable { name: String, source: io::Error },
@@ -69,27 +66,27 @@ pub(crate) enum Failure {
     Config(#[from] ConfigError),
     #[error("could not read the tokenizer `{}`: {source}", path.display())]
     TokenizerUnreadable { path: PathBuf, source: io::Error },
-    #[error("`{}` is no tokenizer that can be used: {}", path.display(), chain(source))]
+    #[error("`{}` is not a usable tokenizer: {}", path.display(), error_chain(source))]
     Tokenizer {
         path: PathBuf,
         source: TokenizerFileError,
     },
-    #[error("the chat template in `{}` cannot be used: {}", path.display(), chain(source))]
+    #[error("the chat template in `{}` is not usable: {}", path.display(), error_chain(source))]
     Template {
         path: PathBuf,
         source: ChatTemplateError,
     },
-    #[error("{name} is no chat request: {source}")]
+    #[error("{name} is not a chat request: {source}")]
     Request { name: String, source: RequestError },
     #[error("the request does not fit: {source}")]
     Refused {
         source: Box<PlanError>,
-        /// What would help, each on its own.
+        /// Each of these would help.
         help: Vec<String>,
     },
     #[error("could not write `{}`: {source}", path.display())]
     OutputUnwritable { path: PathBuf, source: io::Error },
-    #[error("`{}` is no JSON Schema that can be used: {reason}", path.display())]
+    #[error("`{}` is not a usable JSON Schema: {reason}", path.display())]
     Schema { path: PathBuf, reason: String },
     #[error(transparent)]
     Upstream { source: BackendError },
@@ -100,25 +97,25 @@ pub(crate) enum Failure {
         address: SocketAddr,
         source: io::Error,
     },
-    #[error("{}", chain(source))]
+    #[error("{}", error_chain(source))]
     Run { source: DriveError },
     #[error(transparent)]
     StoreAddress { source: AddressError },
-    #[error("{}", chain(source))]
+    #[error("{}", error_chain(source))]
     Store { source: StoreError },
-    #[error("{host} answered with a vector that cannot be used for the model `{model}`: {reason}")]
+    #[error("{host} returned an unusable vector for the model `{model}`: {reason}")]
     Vectors {
         host: String,
         model: String,
         reason: String,
     },
-    #[error("there is no run `{id}`")]
+    #[error("no such run: `{id}`")]
     NoRun { id: String },
-    #[error("run `{id}` was recorded in a form that cannot be read: {reason}")]
+    #[error("cannot read the record of run `{id}`: {reason}")]
     DamagedRun { id: String, reason: String },
     #[error("{message}")]
     Usage { message: String, hint: String },
-    #[error("a worker stopped before its lines were answered")]
+    #[error("a worker thread stopped unexpectedly")]
     WorkerStopped,
 }
 
@@ -133,7 +130,6 @@ impl From<RepositoryError> for Failure {
 }
 
 impl Failure {
-    /// Why a recorded run cannot be taken up.
     pub(crate) fn damaged_run(id: &RunId, error: &dyn Error) -> Self {
         Self::DamagedRun {
             id: id.to_string(),
@@ -141,8 +137,8 @@ impl Failure {
         }
     }
 
-    /// The exit code: a text without JSON and a request that cannot fit are negative results, all
-    /// else is unusable input.
+    /// The exit code. A text without JSON and a request that cannot fit are negative results; all
+    /// other failures mean unusable input.
     pub(crate) fn code(&self) -> ExitCode {
         match self {
             Self::NoJson { .. } | Self::Refused { .. } => Ending::Partial.into(),
@@ -150,72 +146,72 @@ impl Failure {
         }
     }
 
-    /// What would be right, or what a person can do about it.
+    /// What the user can do about it.
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::NoJson { .. } => {
-                "a text holds JSON once an object, an array or another value has begun in it".into()
+                "give a text that contains at least the beginning of a JSON value".into()
             }
             Self::Missing { .. } | Self::Directory { .. } => {
                 "give the path of a file, or `-` to read standard input".into()
             }
             Self::NoText { .. } => {
-                "give text in UTF-8, in Windows-1252, or in UTF-16 with its mark".into()
+                "give text in UTF-8, Windows-1252, or UTF-16 with a byte order mark".into()
             }
-            Self::NoFolder { .. } => "give the path of a folder with sources".into(),
-            Self::Unreadable { .. } => "check that the file may be read, and try again".into(),
+            Self::NoFolder { .. } => "give the path of a folder with source code".into(),
+            Self::Unreadable { .. } => "check the permissions of the file".into(),
             Self::Request { .. } => {
-                "give a chat request as OpenAI has it: {\"model\": …, \"messages\": [{\"role\": \
+                "give an OpenAI chat request: {\"model\": …, \"messages\": [{\"role\": \
                  \"user\", \"content\": …}]}"
                     .into()
             }
             Self::Refused { help, .. } => help.join(", or "),
             Self::OutputUnwritable { .. } => {
-                "check that the folder is there and may be written".into()
+                "check that the folder exists and is writable".into()
             }
-            Self::Unwritable(_) => "check that there is room where the output goes".into(),
+            Self::Unwritable(_) => "check the free space where the output goes".into(),
             Self::TokenizerUnreadable { .. } => {
                 "check the path given with --tokenizer, or in overlock.toml".into()
             }
             Self::Template { .. } => {
                 "give the tokenizer_config.json or the chat template of the model".into()
             }
-            Self::Tokenizer { .. } => "give a tokenizer.json as Hugging Face has it".into(),
+            Self::Tokenizer { .. } => "give a tokenizer.json in the format of Hugging Face".into(),
             Self::Config(error) => error.hint().to_owned(),
-            Self::Schema { .. } => "give a JSON Schema in a file of its own".into(),
+            Self::Schema { .. } => "give a file that contains only a JSON Schema".into(),
             Self::Traces { .. } => "check `serve.traces_url` in overlock.toml, and the variables \
                  OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS"
                 .into(),
             Self::Upstream {
                 source: BackendError::Malformed { .. },
-            } => "check that the server given with --upstream speaks OpenAI's protocol, and has a \
-                  model of this name for what is asked: --embed takes an embedding model"
+            } => "check that the server given with --upstream has an OpenAI-compatible API and a \
+                  model with this name; --embed needs an embedding model"
                 .into(),
             Self::Upstream { .. } => {
                 "check the address given with --upstream, or in overlock.toml".into()
             }
-            Self::Run { .. } => "check what is asked, and try again".into(),
+            Self::Run { .. } => "check the request, and try again".into(),
             Self::Store { source } => store_hint(source),
             Self::Vectors { .. } => {
-                "ask the model that made the vectors of this store: check --embed MODEL and \
+                "use the model that made the vectors of this store: check --embed MODEL and \
                  --upstream URL"
                     .into()
             }
             Self::Listen { source, .. } => match source.kind() {
                 io::ErrorKind::AddrInUse => {
-                    "another program has this port: give another with --listen 127.0.0.1:PORT"
+                    "another program uses this port; choose another one with --listen 127.0.0.1:PORT"
                 }
-                _ => "give another address with --listen, such as 127.0.0.1:8484",
+                _ => "choose another address with --listen, such as 127.0.0.1:8484",
             }
             .into(),
             Self::StoreAddress { .. } => CHECK_ADDRESS.into(),
-            Self::NoRun { .. } => "`overlock inspect` lists the runs that are recorded".into(),
+            Self::NoRun { .. } => "`overlock inspect` lists the recorded runs".into(),
             Self::DamagedRun { .. } => {
                 "it may have been recorded by another version of overlock".into()
             }
             Self::Usage { hint, .. } => hint.clone(),
             Self::WorkerStopped => {
-                "this is a defect of overlock; the lines before it were answered".into()
+                "this is a bug in overlock; the output so far is correct".into()
             }
         }
     }
@@ -223,40 +219,40 @@ impl Failure {
 
 const CHECK_ADDRESS: &str = "check the address given with --store, or in overlock.toml";
 
-/// What a person can do about a store that cannot be used.
+/// What the user can do about a store that cannot be used.
 fn store_hint(error: &StoreError) -> String {
     match error {
-        StoreError::Superseded { .. } => "`overlock inspect` shows how far it has come",
+        StoreError::Superseded { .. } => "`overlock inspect` shows the progress of the run",
         StoreError::Missing { .. } => {
-            "check the address given with --store, or in overlock.toml; what keeps something makes \
-             a store, as `overlock index DIR` does"
+            "check the address given with --store, or in overlock.toml, or run `overlock index DIR` \
+             first"
         }
         StoreError::Open { .. } => {
-            "check the address given with --store, or in overlock.toml: whether it is a store, and \
-             whether this user may open it"
+            "check that the address given with --store, or in overlock.toml, is a store, and that \
+             this user may open it"
         }
         StoreError::Hidden { .. } | StoreError::Folder { .. } | StoreError::Make { .. } => {
-            "check that it and every folder on the way to it may be used, or name another file with \
-             --store sqlite://FILE"
+            "check the permissions of the file and its folders, or choose another file with --store \
+             sqlite://FILE"
         }
         StoreError::IsFolder { path } => {
             let file = path.join("runs.db");
-            return format!("name a file in it, as in --store sqlite://{}", file.display());
+            return format!("choose a file in it, as in --store sqlite://{}", file.display());
         }
         StoreError::Forbidden { .. } => {
-            "have the owner of the database grant this user USAGE and CREATE on the schema and \
-             rights to its tables, or give another user or ?schema=NAME with --store"
+            "ask the owner of the database to grant this user USAGE and CREATE on the schema and \
+             rights to its tables, or choose another user or ?schema=NAME with --store"
         }
         StoreError::Full { .. } => {
-            "what was kept is whole: the same command goes on once there is room"
+            "the stored data is intact; free some space and repeat the command"
         }
-        StoreError::ReadOnly { .. } => "name another store with --store, or in overlock.toml",
+        StoreError::ReadOnly { .. } => "choose another store with --store, or in overlock.toml",
         StoreError::Damaged { .. } => {
-            "name another store with --store; `sqlite3 FILE .recover` may save what is left in it"
+            "choose another store with --store; `sqlite3 FILE .recover` may restore its data"
         }
         StoreError::Newer { .. } => "use the version of overlock that wrote it, or a later one",
         StoreError::Foreign { .. } => {
-            "name another file, or another ?schema=NAME, with --store or in overlock.toml"
+            "choose another file or another ?schema=NAME with --store, or in overlock.toml"
         }
         StoreError::NoVectors { .. } => "search with --type keyword",
         _ => CHECK_ADDRESS,
@@ -264,13 +260,13 @@ fn store_hint(error: &StoreError) -> String {
     .into()
 }
 
-/// What went wrong, and what made it go wrong.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut told = error.to_string();
+/// An error and its causes.
+pub(crate) fn error_chain(error: &(dyn Error + 'static)) -> String {
+    let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        told = format!("{told}: {error}");
+        message = format!("{message}: {error}");
         cause = error.source();
     }
-    told
+    message
 }

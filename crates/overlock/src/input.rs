@@ -1,4 +1,4 @@
-//! Where a command's text comes from: a file, or standard input.
+//! Reads the input of a command from a file or standard input.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
@@ -10,7 +10,6 @@ use overlock_index::{Decoded, Why, decode};
 use crate::ending::Failure;
 use crate::output::Notes;
 
-/// The one text a command reads.
 #[derive(Args, Debug)]
 pub(crate) struct Source {
     /// The file to read; standard input if it is `-` or not given
@@ -20,27 +19,27 @@ pub(crate) struct Source {
 
 impl Source {
     /// Reads all of it.
-    pub(crate) fn read(&self, notes: &mut Notes) -> Result<Text, Failure> {
+    pub(crate) fn read(&self, notes: &mut Notes) -> Result<InputText, Failure> {
         read(self.path(), notes)
     }
 
-    /// Reads all of it as text, in whatever encoding an index reads it. No byte is lost.
+    /// Reads all of it as text, in any encoding that the index reads. No byte is lost.
     pub(crate) fn read_text(&self, notes: &mut Notes) -> Result<String, Failure> {
-        let Text { bytes, name } = read_bytes(self.path(), notes)?;
+        let InputText { bytes, name } = read_bytes(self.path(), notes)?;
         match decode(bytes) {
             Decoded::Text(text) => Ok(text),
             Decoded::Guessed(text) => {
                 notes.note(format_args!("{name}: {}", Why::Guessed));
                 Ok(text)
             }
-            // A text may hold a character 0 as well.
+            // UTF-8 text may contain zero bytes.
             Decoded::Binary(bytes) => {
                 String::from_utf8(bytes).map_err(|_| Failure::NoText { name })
             }
         }
     }
 
-    /// Opens it, to be read piece by piece.
+    /// Opens it for streaming.
     pub(crate) fn open(&self, notes: &mut Notes) -> Result<Box<dyn Read + Send>, Failure> {
         let path = self.path();
         if is_standard_input(path) {
@@ -54,7 +53,7 @@ impl Source {
         }
     }
 
-    /// How messages call it.
+    /// Its name in messages.
     pub(crate) fn name(&self) -> String {
         name(self.path())
     }
@@ -70,24 +69,24 @@ impl From<Option<PathBuf>> for Source {
     }
 }
 
-/// A text as it was read, and how messages call it.
+/// The bytes of a text, and its name in messages.
 #[derive(Debug)]
-pub(crate) struct Text {
+pub(crate) struct InputText {
     pub(crate) bytes: Vec<u8>,
     pub(crate) name: String,
 }
 
-/// Reads the whole of a file, or of standard input if `path` is `-`.
+/// Reads a file, or standard input if `path` is `-`.
 ///
-/// The bytes stay as they are, since a half character at the end may be finished by
-/// the next piece; that others will be dropped is said in a note.
-pub(crate) fn read(path: &Path, notes: &mut Notes) -> Result<Text, Failure> {
+/// The bytes stay unchanged, because the next piece may complete a character that was cut at the
+/// end. A note tells how many other bytes are not UTF-8 and will be dropped.
+pub(crate) fn read(path: &Path, notes: &mut Notes) -> Result<InputText, Failure> {
     let text = read_bytes(path, notes)?;
     note_foreign(&text, notes);
     Ok(text)
 }
 
-fn read_bytes(path: &Path, notes: &mut Notes) -> Result<Text, Failure> {
+fn read_bytes(path: &Path, notes: &mut Notes) -> Result<InputText, Failure> {
     let bytes = if is_standard_input(path) {
         greet_terminal(notes);
         let mut bytes = Vec::new();
@@ -100,13 +99,13 @@ fn read_bytes(path: &Path, notes: &mut Notes) -> Result<Text, Failure> {
         refuse_directory(path)?;
         fs::read(path).map_err(|error| unreadable(path, error))?
     };
-    Ok(Text {
+    Ok(InputText {
         bytes,
         name: name(path),
     })
 }
 
-fn note_foreign(text: &Text, notes: &mut Notes) {
+fn note_foreign(text: &InputText, notes: &mut Notes) {
     let foreign = foreign_bytes(&text.bytes);
     if foreign > 0 {
         let s = if foreign == 1 {
@@ -121,7 +120,7 @@ fn note_foreign(text: &Text, notes: &mut Notes) {
     }
 }
 
-/// Reads the whole of a file that must be UTF-8.
+/// Reads a file that must be UTF-8.
 pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     refuse_directory(path)?;
     fs::read_to_string(path).map_err(|error| unreadable(path, error))
@@ -139,14 +138,14 @@ fn name(path: &Path) -> String {
     }
 }
 
-/// A person who typed the bare command should not wonder what it is waiting for.
+/// Tells a person at the terminal that the command waits for input.
 fn greet_terminal(notes: &mut Notes) {
     if io::stdin().is_terminal() {
         notes.note("reading from the terminal; end with Ctrl-D");
     }
 }
 
-/// A directory can be opened like a file, and only fails when it is read.
+/// Fails early: a directory can be opened like a file, but not read.
 fn refuse_directory(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::Directory { path: path.into() });
@@ -164,7 +163,7 @@ fn unreadable(path: &Path, source: io::Error) -> Failure {
     }
 }
 
-/// How many bytes are no UTF-8, not counting half a character at the very end.
+/// How many bytes are not UTF-8, not counting an incomplete character at the end.
 fn foreign_bytes(bytes: &[u8]) -> usize {
     let mut foreign = 0;
     let mut rest = bytes;
@@ -188,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn counts_bytes_that_are_no_utf8() {
+    fn counts_bytes_that_are_not_utf8() {
         check_foreign("[\"é\"]".as_bytes(), 0);
         check_foreign(b"[\"\xff\xfe\"]", 2);
         check_foreign(b"\xe2\x82[\xff", 3);
     }
 
     #[test]
-    fn does_not_count_half_a_character_at_the_end() {
+    fn does_not_count_an_incomplete_character_at_the_end() {
         check_foreign(b"[\"\xe2\x82", 0);
         check_foreign(b"[\"\xff\xe2\x82", 1);
     }

@@ -1,8 +1,7 @@
-//! The command line of Overlock: reads what was asked, calls the library, says what came of it.
+//! The command line of Overlock: parses the arguments, calls the libraries, prints the results.
 //!
-//! Nothing is decided here that the library could decide. Results go to standard
-//! output, everything else to standard error, and the exit code says which of three
-//! ways a command ended (see [`ending`]).
+//! All logic that could be in a library is there. Results go to standard output, everything else to
+//! standard error. [`ending`] has the exit codes.
 
 mod batch;
 mod commands;

@@ -1,10 +1,10 @@
-//! Where results and notes go.
+//! Writes results to standard output and notes to standard error.
 //!
-//! A reader that closed the pipe has seen enough: that is no error, and the rest of
-//! the result is let go in silence. Notes on standard error are never worth failing for.
+//! A closed pipe is no error: the rest of the result is dropped. A note that cannot be written is
+//! dropped, too.
 //!
-//! What a model or a server says may end up in a line. It cannot steer the terminal from there,
-//! nor begin a line of its own: whatever is no style is drawn.
+//! A line may contain text from a model or a server. Its control characters are drawn as symbols, so
+//! it cannot control the terminal or start a new line.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Stderr, Stdout, Write};
@@ -19,7 +19,7 @@ use crate::ending::Failure;
 /// Standard output, which survives a closed pipe.
 pub(crate) struct Results {
     stream: Stdout,
-    /// Whether styles are written, as the terminal and `NO_COLOR` have it.
+    /// Whether styles are written; depends on the terminal and `NO_COLOR`.
     styled: bool,
     closed: bool,
 }
@@ -38,14 +38,14 @@ impl Results {
         self.stream.is_terminal()
     }
 
-    /// The reader has gone: what is still to come will not be seen.
+    /// Whether the reader has closed the pipe.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// Writes a line for people, with its styles if they are wanted.
+    /// Writes a line for people, with styles if they are enabled.
     pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
-        let line = draw::tamed(line);
+        let line = draw::escaped_except_styles(line);
         if self.styled {
             writeln!(self, "{line}")?;
         } else {
@@ -54,8 +54,8 @@ impl Results {
         Ok(())
     }
 
-    /// Writes a document exactly as it is: it may go on in another file, and a line
-    /// break inside a cut string would damage it. Only a terminal gets one at the end.
+    /// Writes a document byte for byte. Only a terminal gets a line break at the end, because it
+    /// would damage a cut string that continues in another file.
     pub(crate) fn document(&mut self, parts: &[&[u8]]) -> Result<(), Failure> {
         for part in parts {
             self.write_all(part)?;
@@ -67,7 +67,7 @@ impl Results {
         Ok(())
     }
 
-    /// Writes one object for machines, on a line of its own.
+    /// Writes one JSON object and a line break.
     pub(crate) fn object(&mut self, object: &impl Serialize) -> Result<(), Failure> {
         let mut buffered = io::BufWriter::with_capacity(1 << 16, &mut *self);
         serde_json::to_writer(&mut buffered, object).map_err(io::Error::from)?;
@@ -107,7 +107,7 @@ impl Write for Results {
     }
 }
 
-/// Standard error: what is worth knowing beside the result.
+/// Standard error.
 pub(crate) struct Notes {
     stream: AutoStream<Stderr>,
 }
@@ -119,55 +119,56 @@ impl Notes {
         }
     }
 
-    /// Writes a line. One that cannot be written is let go.
+    /// Writes a line. Errors are ignored.
     pub(crate) fn line(&mut self, line: impl Display) {
-        let _ = writeln!(self.stream, "{}", draw::tamed(&line.to_string()));
+        let _ = writeln!(
+            self.stream,
+            "{}",
+            draw::escaped_except_styles(&line.to_string())
+        );
     }
 
-    /// Says something that a reader of the result should know.
     pub(crate) fn note(&mut self, message: impl Display) {
         const NOTE: Style = AnsiColor::Cyan.on_default();
         let message = draw::plain(&message.to_string());
         self.line(format_args!("{NOTE}note:{NOTE:#} {message}"));
     }
 
-    /// Says that something is not as it was meant.
     pub(crate) fn warning(&mut self, message: impl Display) {
         const WARNING: Style = AnsiColor::Yellow.on_default().bold();
         let message = draw::plain(&message.to_string());
         self.line(format_args!("{WARNING}warning:{WARNING:#} {message}"));
     }
 
-    /// Says what a person can do about what was said before.
+    /// Writes what the user can do about the message before.
     pub(crate) fn hint(&mut self, message: impl Display) {
         const HINT: Style = AnsiColor::Cyan.on_default();
         let message = draw::plain(&message.to_string());
         self.line(format_args!("{HINT}hint:{HINT:#} {message}"));
     }
 
-    /// Says what went wrong.
     pub(crate) fn error(&mut self, message: impl Display) {
         const ERROR: Style = AnsiColor::Red.on_default().bold();
         let message = draw::plain(&message.to_string());
         self.line(format_args!("{ERROR}error:{ERROR:#} {message}"));
     }
 
-    /// Writes lines that were drawn by us, and an empty one after them.
+    /// Writes lines of our own, which may have styles, and an empty line.
     pub(crate) fn block(&mut self, drawn: &str) {
         drawn.lines().for_each(|line| self.line(line));
         self.line("");
     }
 
-    /// Says why a command failed, and what would be right.
+    /// Writes why a command failed, with a hint.
     pub(crate) fn failure(&mut self, failure: &Failure) {
         const ERROR: Style = AnsiColor::Red.on_default().bold();
-        let told = failure.to_string();
-        // What is wrong with a configuration is drawn by us, on several lines.
-        let told = match failure {
-            Failure::Config(_) => told,
-            _ => draw::plain(&told),
+        let message = failure.to_string();
+        // A configuration error is drawn on several lines with styles.
+        let message = match failure {
+            Failure::Config(_) => message,
+            _ => draw::plain(&message),
         };
-        let mut lines = told.lines();
+        let mut lines = message.lines();
         let first = lines.next().unwrap_or_default();
         self.line(format_args!("{ERROR}error:{ERROR:#} {first}"));
         lines.for_each(|line| self.line(line));
@@ -175,7 +176,7 @@ impl Notes {
     }
 }
 
-/// A document without the blanks between its parts, so that no line ends in it.
+/// A JSON document without white space between its tokens, and so without line breaks.
 pub(crate) fn on_one_line(document: &str) -> String {
     let mut in_string = false;
     let mut is_escaped = false;
@@ -196,7 +197,7 @@ mod tests {
     use super::on_one_line;
 
     #[test]
-    fn only_blanks_between_the_parts_of_a_document_go() {
+    fn removes_only_white_space_between_tokens() {
         for (document, expected) in [
             ("{\r\n\t\"a b\" : [ 1 ,\n 2 ]\n}\n", "{\"a b\":[1,2]}"),
             (r#"[ "\" a" , "\\" , "b c" ]"#, r#"["\" a","\\","b c"]"#),

@@ -1,4 +1,4 @@
-//! Recorded runs: where they are, and what is in them.
+//! Opens stores, and records and reads runs.
 
 use std::env;
 use std::path::{self, PathBuf};
@@ -15,35 +15,35 @@ use overlock_store::{Access, Claim, NewRun, RunId, RunSummary, Store, StoreAddre
 use crate::config::Config;
 use crate::ending::Failure;
 
-/// Of one answer no more than this is read.
+/// More of one answer is not read.
 pub(crate) const MOST_ANSWER_BYTES: usize = 64 << 20;
 
-/// Opens the store that is named, else the one in the configuration, else the user's own.
+/// Opens the given store, else the configured one, else the default one in the user's data folder.
 pub(crate) fn open(
-    named: Option<&str>,
+    given: Option<&str>,
     config: &Config,
     access: Access,
 ) -> Result<Arc<dyn Store>, Failure> {
-    if let Some(address) = named.or(config.store.url.as_deref()) {
+    if let Some(address) = given.or(config.store.url.as_deref()) {
         return open_at(address, access);
     }
     let file = default_file().ok_or_else(|| Failure::Usage {
-        message: "no folder is known to record runs in".into(),
-        hint: "set HOME, or say where with --store sqlite://FILE or --store postgres://…".into(),
+        message: "no data folder found for the store".into(),
+        hint: "set HOME, or give a store with --store sqlite://FILE or --store postgres://…".into(),
     })?;
     overlock_store::open(&StoreAddress::Sqlite(file), access).map_err(failed)
 }
 
-/// Opens the same store to look at it. Nobody has to have one of their own: there may be none yet.
+/// Opens the same store for reading. Returns `None` if the default store does not exist yet.
 pub(crate) fn open_to_read(
-    named: Option<&str>,
+    given: Option<&str>,
     config: &Config,
 ) -> Result<Option<Arc<dyn Store>>, Failure> {
-    let is_named = named.is_some() || config.store.url.is_some();
-    match open(named, config, Access::Read) {
+    let is_default = given.is_none() && config.store.url.is_none();
+    match open(given, config, Access::Read) {
         Err(Failure::Store {
             source: StoreError::Missing { .. },
-        }) if !is_named => Ok(None),
+        }) if is_default => Ok(None),
         opened => opened.map(Some),
     }
 }
@@ -56,14 +56,14 @@ pub(crate) fn open_at(address: &str, access: Access) -> Result<Arc<dyn Store>, F
     overlock_store::open(&address, access).map_err(failed)
 }
 
-/// An address as it may be shown: without a password.
+/// An address without its password.
 pub(crate) fn shown_address(address: &str) -> String {
-    let read: Result<StoreAddress, _> = address.parse();
-    read.map_or_else(|error| error.address, |address| address.to_string())
+    let parsed: Result<StoreAddress, _> = address.parse();
+    parsed.map_or_else(|error| error.address, |address| address.to_string())
 }
 
-/// The same as it has to be written in another folder, too.
-pub(crate) fn shown_anywhere(address: &str) -> String {
+/// The same with an absolute path.
+pub(crate) fn absolute_address(address: &str) -> String {
     match address.parse() {
         Ok(StoreAddress::Sqlite(file)) => {
             let file = path::absolute(&file).unwrap_or(file);
@@ -73,9 +73,9 @@ pub(crate) fn shown_anywhere(address: &str) -> String {
     }
 }
 
-/// A name for a run that begins now.
+/// The id of a run that begins now.
 pub(crate) fn new_id() -> RunId {
-    RunId::new(now(), drawn())
+    RunId::new(now(), random_number())
 }
 
 /// Milliseconds since 1970.
@@ -107,7 +107,7 @@ pub(crate) fn begin(
     store.begin(&run).map_err(failed)
 }
 
-/// Claims a run of which so many steps are known.
+/// Claims a run. Fails if it has another number of steps than `known`.
 pub(crate) fn take_up(store: &dyn Store, id: &RunId, known: u32) -> Result<Claim, Failure> {
     match store.take_up(id).map_err(failed)? {
         Some((run, claim)) if run.summary.steps == u64::from(known) => Ok(claim),
@@ -125,19 +125,19 @@ pub(crate) fn add_step(
     store.add_step(claim, step.step.iteration, &body)
 }
 
-/// Records how a run ended, and what it was stopped by if anything.
+/// Records how a run ended, and what stopped it.
 pub(crate) fn end(
     store: &dyn Store,
     claim: &Claim,
     outcome: &Outcome,
-    obstacle: Option<&StopCause>,
+    stop_cause: Option<&StopCause>,
 ) -> Result<(), StoreError> {
-    // A run that cannot be read ends all the same.
+    // The end is recorded even if the run cannot be read.
     let tally = RecordedRun::read(store, claim.id()).ok();
     let ending = Ending {
         outcome: outcome.clone(),
         tally: tally.map(|run| Tally::of(&run.steps)),
-        upstream_fault: match obstacle {
+        upstream_fault: match stop_cause {
             Some(StopCause::Backend { error, retried }) => {
                 Some(UpstreamFault::of(error, retried.as_ref()))
             }
@@ -149,34 +149,31 @@ pub(crate) fn end(
     store.end(claim, now(), &ending)
 }
 
-/// Reads a run.
 pub(crate) fn read(store: &dyn Store, id: &RunId) -> Result<RecordedRun, Failure> {
     RecordedRun::read(store, id).map_err(unreadable)
 }
 
-/// Why a run cannot be read or taken up.
 pub(crate) fn unreadable(error: RunsError) -> Failure {
     match error {
         RunsError::Store(source) => failed(source),
         RunsError::Missing { id } => Failure::NoRun { id: id.to_string() },
         RunsError::OfPipeline { id } => Failure::Usage {
-            message: format!("run `{id}` is a run of a pipeline"),
-            hint: format!("`overlock run --resume {id}` goes on with it"),
+            message: format!("run `{id}` is a pipeline run"),
+            hint: format!("resume it with `overlock run --resume {id}`"),
         },
         RunsError::NotPipeline { id } => Failure::Usage {
-            message: format!("run `{id}` is not a run of a pipeline"),
-            hint: format!("`overlock complete --resume {id}` goes on with it"),
+            message: format!("run `{id}` is not a pipeline run"),
+            hint: format!("resume it with `overlock complete --resume {id}`"),
         },
         RunsError::Busy { id } => Failure::Usage {
-            message: format!("run `{id}` is being worked on by another process"),
-            hint: "wait until it has ended; `overlock inspect` shows how far it has come".into(),
+            message: format!("run `{id}` is in progress in another process"),
+            hint: "wait until it has ended; `overlock inspect` shows its progress".into(),
         },
         RunsError::Damaged { id, source } => Failure::damaged_run(&id, &source),
         RunsError::Inconsistent { id, source } => Failure::damaged_run(&id, &source),
     }
 }
 
-/// What was asked in a run.
 pub(crate) fn request(recorded: &RecordedRun) -> Result<ChatRequest, Failure> {
     ChatRequest::from_value(recorded.request.clone()).map_err(|error| Failure::DamagedRun {
         id: recorded.summary.id.to_string(),
@@ -192,13 +189,13 @@ fn failed(source: StoreError) -> Failure {
     Failure::Store { source }
 }
 
-/// A number drawn at random, from the randomness that every hash map begins with.
-fn drawn() -> u64 {
+/// A random number, from the random seed of hash maps.
+fn random_number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0)
 }
 
-/// Where programs keep what is worth keeping.
+/// The default store in the user's data folder.
 fn default_file() -> Option<PathBuf> {
     let folder = |name| {
         env::var_os(name)

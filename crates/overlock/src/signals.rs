@@ -1,11 +1,10 @@
-//! Waits to be told to stop.
+//! The signals that stop a program.
 
 use std::{future, io};
 
 #[cfg(unix)]
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// What a terminal or a service manager sends.
 pub(crate) struct Signals {
     #[cfg(unix)]
     interrupt: Stream,
@@ -13,18 +12,15 @@ pub(crate) struct Signals {
     terminate: Stream,
 }
 
-/// How a program is told to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// By Ctrl-C.
     Interrupt,
-    /// By another program.
     #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix has it"))]
     Terminate,
 }
 
 impl Signal {
-    /// What a shell reports of a program that this ended.
+    /// The exit code that shells report for this signal.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Self::Interrupt => 130,
@@ -32,7 +28,6 @@ impl Signal {
         }
     }
 
-    /// Its name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "Ctrl-C",
@@ -41,8 +36,8 @@ impl Signal {
     }
 }
 
-/// Comes when somebody tells the program to stop. Where nobody can be heard, it never comes.
-pub(crate) async fn called_off() -> Signal {
+/// Waits for a signal to stop; for ever if signals cannot be received.
+pub(crate) async fn stop_signal() -> Signal {
     match Signals::new() {
         Ok(mut signals) => signals.next().await,
         Err(_) => future::pending().await,
@@ -50,7 +45,7 @@ pub(crate) async fn called_off() -> Signal {
 }
 
 impl Signals {
-    /// From now on no signal ends the process by itself.
+    /// Replaces the default handlers, so that these signals no longer end the process.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             #[cfg(unix)]
@@ -69,7 +64,6 @@ impl Signals {
         }
         #[cfg(not(unix))]
         {
-            // Where nobody can tell that it was pressed, it was not.
             if tokio::signal::ctrl_c().await.is_err() {
                 future::pending::<()>().await;
             }

@@ -1,14 +1,14 @@
-//! Which name was probably meant?
+//! Finds names that are similar to a mistyped one.
 
-/// How alike two names are that one would take for the other.
-const ALIKE: f64 = 0.8;
+/// The similarity from which a name is suggested.
+const SIMILAR: f64 = 0.8;
 
-/// The name that is most like `word`, if one is like it at all.
+/// The most similar name, if one is similar enough.
 pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     several_nearest(word, names, 1).into_iter().next()
 }
 
-/// Up to `count` names that are like `word`: those that hold it first, then the most alike.
+/// Up to `count` similar names: first those that contain `word`, then the most similar.
 pub(crate) fn several_nearest<'a>(
     word: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -17,10 +17,10 @@ pub(crate) fn several_nearest<'a>(
     let word = word.to_ascii_lowercase();
     let mut rated: Vec<(f64, &str)> = names
         .into_iter()
-        .map(|name| (likeness(&word, &name.to_ascii_lowercase()), name))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .map(|name| (similarity(&word, &name.to_ascii_lowercase()), name))
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
         .collect();
-    // Of equals the shorter: it has the least that was not asked for.
+    // Of equally similar names the shortest first.
     rated.sort_by(|(one, first), (other, second)| {
         other
             .total_cmp(one)
@@ -34,7 +34,7 @@ pub(crate) fn several_nearest<'a>(
         .collect()
 }
 
-fn likeness(word: &str, name: &str) -> f64 {
+fn similarity(word: &str, name: &str) -> f64 {
     if word.len() > 2 && name.contains(word) {
         return 1.0;
     }
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_was_probably_meant() {
+    fn finds_similar_names() {
         check("modle", Some("model"));
         check("Max-Tokens", Some("max_tokens"));
         check("tokens", Some("max_tokens"));
@@ -60,14 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn does_not_suggest_what_is_not_alike() {
+    fn does_not_suggest_different_names() {
         check("upstream", None);
         check("", None);
         check("xq", None);
     }
 
     #[test]
-    fn what_holds_the_word_comes_first() {
+    fn names_that_contain_the_word_come_first() {
         let names = [
             "claude-3-opus",
             "sonnet-like",

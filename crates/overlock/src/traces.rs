@@ -1,4 +1,4 @@
-//! Who collects traces, and what they are shown.
+//! The collector of traces, configured by the standard `OTEL_…` variables.
 
 use std::env;
 
@@ -6,79 +6,79 @@ use overlock_runs::Traces;
 
 use crate::ending::Failure;
 use crate::output::Notes;
-use crate::upstream::held;
+use crate::upstream::non_empty_variable;
 
-/// What a collector is shown; often a key, so that it is in no file and on no command line.
+/// Read only from the environment, because headers often contain a key.
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
-/// How this service is called.
 const SERVICE: &str = "OTEL_SERVICE_NAME";
 
-/// Switches traces off, wherever they would be sent.
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 
-/// How a collector is spoken to; the first that is set counts.
+/// The first one that is set applies.
 const PROTOCOLS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
     "OTEL_EXPORTER_OTLP_PROTOCOL",
 ];
 
-/// How this program speaks to it.
+/// The only supported protocol.
 const PROTOCOL: &str = "http/json";
 
-/// Whether traces are wanted, by the environment. What it asks for and cannot have is noted.
-pub(crate) fn may_be_sent(notes: &mut Notes) -> bool {
-    if held(DISABLED).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+/// Whether the environment enables traces. Notes an unsupported protocol.
+pub(crate) fn is_enabled(notes: &mut Notes) -> bool {
+    if non_empty_variable(DISABLED).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         notes.note(format_args!("no traces are sent: `{DISABLED}` is `true`"));
         return false;
     }
-    let set = PROTOCOLS.iter().find_map(|name| Some((name, held(name)?)));
+    let set = PROTOCOLS
+        .iter()
+        .find_map(|name| Some((name, non_empty_variable(name)?)));
     if let Some((name, protocol)) = set.filter(|(_, protocol)| protocol != PROTOCOL) {
-        // Others on this machine may need it, and most collectors take both over HTTP.
+        // Not an error: the variable may be meant for other programs, and most collectors accept
+        // both protocols over HTTP.
         notes.note(format_args!(
-            "`{name}` is `{protocol}`, but traces are sent only as `{PROTOCOL}`: the collector must \
-             take that at its address"
+            "`{name}` is `{protocol}`, but traces are sent as `{PROTOCOL}`, which the collector must \
+             accept"
         ));
     }
     true
 }
 
-/// The collector at an address, as the environment has the rest.
+/// The collector at an address, with the other options from the environment.
 pub(crate) fn traces(url: &str) -> Result<Traces, Failure> {
     let mut traces = Traces::new(url);
-    if let Some(service) = held(SERVICE) {
+    if let Some(service) = non_empty_variable(SERVICE) {
         traces.service = service;
     }
     let headers = env::var(HEADERS).unwrap_or_default();
-    traces.headers = read(&headers).ok_or_else(|| Failure::Usage {
-        // What it holds may be a key.
-        message: format!("the environment variable `{HEADERS}` is no list of headers"),
+    traces.headers = parse_headers(&headers).ok_or_else(|| Failure::Usage {
+        // The value is not shown, because it may contain a key.
+        message: format!("the environment variable `{HEADERS}` is not a list of headers"),
         hint: "write it as `name=value,name=value`, with `%2C` for a comma in a value".into(),
     })?;
     Ok(traces)
 }
 
-/// The host of an address, since the rest may hold a key.
+/// The host of an address, without other parts that may contain a key.
 pub(crate) fn host(url: &str) -> &str {
     let after = url.split_once("://").map_or(url, |(_, after)| after);
     let authority = after.split(['/', '?', '#']).next().unwrap_or_default();
     authority.rsplit('@').next().unwrap_or_default()
 }
 
-/// Headers as names and values with commas between them, the values as addresses are written.
-fn read(text: &str) -> Option<Vec<(String, String)>> {
+/// Parses `name=value,name=value` with percent-encoded values.
+fn parse_headers(text: &str) -> Option<Vec<(String, String)>> {
     let parts = text.split(',').map(str::trim);
     parts
         .filter(|part| !part.is_empty())
         .map(|part| {
             let (name, value) = part.split_once('=')?;
-            Some((name.trim().to_owned(), decoded(value.trim())?))
+            Some((name.trim().to_owned(), percent_decoded(value.trim())?))
         })
         .collect()
 }
 
-/// A text in which a byte may be written as `%` and two digits.
-fn decoded(text: &str) -> Option<String> {
+fn percent_decoded(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
     for part in parts {
@@ -97,9 +97,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_stand_between_commas() {
+    fn splits_headers_at_commas() {
         let check = |text, expected: &[(&str, &str)]| {
-            let headers = read(text).expect(text);
+            let headers = parse_headers(text).expect(text);
             let headers: Vec<_> = headers
                 .iter()
                 .map(|(name, value)| (&**name, &**value))
@@ -116,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_a_mistake() {
+    fn refuses_invalid_headers() {
         for text in ["key", "a=1,b", "a=%", "a=%4", "a=%+1", "a=%ff", "a=%é"] {
-            assert_eq!(read(text), None, "{text}");
+            assert_eq!(parse_headers(text), None, "{text}");
         }
     }
 
     #[test]
-    fn only_the_host_of_an_address_is_told() {
+    fn shows_only_the_host_of_an_address() {
         for url in [
             "http://here:4318/v1/traces",
             "https://user:secret@here:4318/",

@@ -1,4 +1,4 @@
-//! Who is asked: where a server is, and the key that it is shown.
+//! The upstream: its address, API key and capabilities.
 
 use std::env;
 
@@ -12,25 +12,24 @@ use overlock_llm::{
 use crate::config::{Api, Config};
 use crate::ending::Failure;
 
-/// The server that is asked.
 #[derive(Args, Debug)]
 pub(crate) struct UpstreamSource {
-    /// Where the model is, up to the version [default: where it was, for --resume; else
+    /// The base URL of the upstream, including /v1 [default with --resume: the recorded one; else
     /// `upstream.url` of the configuration]
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
-    /// The environment variable that holds the key [default: `upstream.key_variable`]
+    /// The environment variable with the API key [default: `upstream.key_variable`]
     #[arg(long, value_name = "NAME")]
     pub(crate) key_variable: Option<String>,
 }
 
-/// Where a model is, and where the key for it is.
+/// The URL of an upstream, and the variable with its key.
 pub(crate) struct Address {
     url: String,
     key_variable: Option<String>,
 }
 
-/// The address that is given, else the one that was recorded, else the configured one.
+/// The given address, else the recorded one, else the configured one.
 pub(crate) fn address(
     source: &UpstreamSource,
     config: &Config,
@@ -40,14 +39,14 @@ pub(crate) fn address(
     let given = source.upstream.as_deref();
     let Some(url) = given.or(recorded).or(settings.url.as_deref()) else {
         return Err(Failure::Usage {
-            message: "no upstream is named: who is to be asked?".into(),
+            message: "no upstream configured".into(),
             hint: "give --upstream URL, such as http://127.0.0.1:11434/v1, or set `upstream.url` \
                    in overlock.toml"
                 .into(),
         });
     };
-    // The configured key belongs to the configured server: a record alone must not send it
-    // elsewhere.
+    // The configured key belongs to the configured server. A recorded address must not send it to
+    // another one.
     let is_trusted = given.is_some() || settings.url.as_deref() == Some(url);
     let configured = settings.key_variable.as_ref().filter(|_| is_trusted);
     Ok(Address {
@@ -57,23 +56,21 @@ pub(crate) fn address(
 }
 
 impl Address {
-    /// Where it is.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The key that it is shown.
     pub(crate) fn key(&self) -> Result<Option<String>, Failure> {
         key(self.key_variable.as_deref(), &self.url)
     }
 
-    /// What may be kept of it: nothing, if there may be a secret in it.
+    /// The URL, unless it may contain a secret.
     pub(crate) fn recordable(&self) -> Option<String> {
         let may_hold_secret = self.url.contains(['@', '?', '#']);
         (!may_hold_secret).then(|| self.url.clone())
     }
 
-    /// What may be wrong with it, if a server does not know what it is asked for.
+    /// What may be wrong with the URL, if the server answers with 404 or 405.
     pub(crate) fn hint(&self, error: &BackendError) -> Option<String> {
         let BackendError::Status {
             status: 404 | 405, ..
@@ -84,30 +81,27 @@ impl Address {
         let url = self.url.trim().trim_end_matches('/');
         for end in ["/chat/completions", "/completions", "/messages"] {
             if let Some(base) = url.strip_suffix(end) {
-                return Some(format!(
-                    "the address ends before `{end}`: --upstream {base}"
-                ));
+                return Some(format!("give the URL without `{end}`: --upstream {base}"));
             }
         }
         let host = url.split_once("://").map_or(url, |(_, host)| host);
         (!host.contains('/'))
-            .then(|| format!("most servers have their models below a version: --upstream {url}/v1"))
+            .then(|| format!("most base URLs end with a version: --upstream {url}/v1"))
     }
 }
 
-/// A model on a server, with what the server says about itself.
+/// A model on a server.
 pub(crate) struct Connection {
     pub(crate) found: Found,
-    /// Whether the answer of the model can be begun for it.
     pub(crate) can_prefill: bool,
-    /// What the server is known by, in this version.
+    /// The identity of the server, including its version.
     pub(crate) server: String,
-    /// Asks it again when it fails for a reason that may pass.
+    /// Retries temporary failures.
     pub(crate) backend: Box<dyn Backend>,
 }
 
 impl Connection {
-    /// Finds out what the server at an address is, and how its model can be asked.
+    /// Discovers what the server is and what its model supports.
     pub(crate) fn open(address: &Address, config: &Config, model: &str) -> Result<Self, Failure> {
         let found = config.models().find(model);
         let settings = &config.upstream;
@@ -145,7 +139,7 @@ impl Connection {
     }
 }
 
-/// What a server says about itself: nothing, if it cannot be reached now.
+/// What the server reports about itself; the default if it cannot be reached.
 fn discover(url: &str, key: Option<&str>, config: &Config) -> Result<ServerInfo, Failure> {
     let settings = &config.upstream;
     let http = Http::new(settings.timeouts()).map_err(|source| Failure::Upstream { source })?;
@@ -156,7 +150,7 @@ fn discover(url: &str, key: Option<&str>, config: &Config) -> Result<ServerInfo,
         discovery: settings.discovery,
         before: None,
     };
-    // Connections belong to the runtime that made them, so that this has a client of its own.
+    // A separate HTTP client, because its connections belong to this runtime.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -165,8 +159,8 @@ fn discover(url: &str, key: Option<&str>, config: &Config) -> Result<ServerInfo,
         .unwrap_or_default())
 }
 
-/// The key for a server. A provider's usual variable is read for that provider alone, and must hold
-/// a key as well.
+/// The key for a server. The usual variable of a provider is read for that provider only, and must
+/// have a key.
 pub(crate) fn key(variable: Option<&str>, url: &str) -> Result<Option<String>, Failure> {
     match variable.or(usual_variable(url)) {
         None => Ok(None),
@@ -174,26 +168,25 @@ pub(crate) fn key(variable: Option<&str>, url: &str) -> Result<Option<String>, F
     }
 }
 
-/// The key for a server whose clients may have their own: only a variable that was named must hold
-/// one.
+/// The key for a server whose clients may send their own: only a given variable must have a key.
 pub(crate) fn own_key(variable: Option<&str>, url: &str) -> Result<Option<String>, Failure> {
     match variable {
         Some(name) => required(name).map(Some),
-        None => Ok(usual_variable(url).and_then(held)),
+        None => Ok(usual_variable(url).and_then(non_empty_variable)),
     }
 }
 
-/// The key that a variable of the environment holds.
-pub(crate) fn held(variable: &str) -> Option<String> {
-    let key = env::var(variable).ok()?;
-    let key = key.trim();
-    (!key.is_empty()).then(|| key.to_owned())
+/// The trimmed value of an environment variable, unless it is empty.
+pub(crate) fn non_empty_variable(variable: &str) -> Option<String> {
+    let value = env::var(variable).ok()?;
+    let value = value.trim();
+    (!value.is_empty()).then(|| value.to_owned())
 }
 
 fn required(variable: &str) -> Result<String, Failure> {
-    held(variable).ok_or_else(|| Failure::Usage {
-        message: format!("the environment variable `{variable}` holds no key"),
-        hint: format!("set it, as in `export {variable}=…`, or name another with --key-variable"),
+    non_empty_variable(variable).ok_or_else(|| Failure::Usage {
+        message: format!("the environment variable `{variable}` is empty or not set"),
+        hint: format!("set it with `export {variable}=…`, or use another one with --key-variable"),
     })
 }
 

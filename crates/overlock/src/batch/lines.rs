@@ -1,33 +1,31 @@
 //! Splits a stream into chunks of whole lines.
 //!
-//! A chunk is what one read brought, up to its last line break: large when a file is
-//! read, a single line when somebody types, so that nobody waits for a chunk to fill.
+//! A chunk is the result of one read, up to its last line break: large for a file, a single line
+//! when a person types, so that no line waits for a chunk to fill.
 
 use std::io::{self, Read};
 
-/// How much is asked for at once.
-const READ: usize = 1 << 16;
-/// The longest line that is taken: what a text may be.
+const READ_BYTES: usize = 1 << 16;
 const LONGEST_LINE: usize = 1 << 30;
 
 pub(super) enum Chunk {
     /// One line or more; the last may lack its line break.
     Lines(Vec<u8>),
-    /// In place of a line that was longer than may be held.
+    /// In place of a line that was longer than [`LONGEST_LINE`].
     TooLong,
 }
 
 pub(super) struct Lines<R> {
     source: R,
-    /// What was read and not yet handed on: the beginning of a line.
-    begun: Vec<u8>,
-    state: State,
+    /// The beginning of a line whose end was not read yet.
+    pending: Vec<u8>,
+    state: LinesState,
     longest: usize,
 }
 
-enum State {
+enum LinesState {
     Reading,
-    /// Inside a line that was too long.
+    /// Inside a line that is too long.
     Skipping,
     Ended,
 }
@@ -36,23 +34,23 @@ impl<R: Read> Lines<R> {
     pub(super) fn new(source: R) -> Self {
         Self {
             source,
-            begun: Vec::new(),
-            state: State::Reading,
+            pending: Vec::new(),
+            state: LinesState::Reading,
             longest: LONGEST_LINE,
         }
     }
 
-    /// Reads once and says where in `begun` the new bytes start.
+    /// Reads once. Returns where in `pending` the new bytes start.
     fn read(&mut self) -> io::Result<usize> {
-        let start = self.begun.len();
-        self.begun.resize(start + READ, 0);
+        let start = self.pending.len();
+        self.pending.resize(start + READ_BYTES, 0);
         let read = loop {
-            match self.source.read(&mut self.begun[start..]) {
+            match self.source.read(&mut self.pending[start..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => break other,
             }
         };
-        self.begun.truncate(start + *read.as_ref().unwrap_or(&0));
+        self.pending.truncate(start + *read.as_ref().unwrap_or(&0));
         read.map(|_| start)
     }
 }
@@ -61,36 +59,39 @@ impl<R: Read> Iterator for Lines<R> {
     type Item = io::Result<Chunk>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while !matches!(self.state, State::Ended) {
+        while !matches!(self.state, LinesState::Ended) {
             let start = match self.read() {
                 Ok(start) => start,
                 Err(error) => {
-                    self.state = State::Ended;
+                    self.state = LinesState::Ended;
                     return Some(Err(error));
                 }
             };
-            if self.begun.len() == start {
-                self.state = State::Ended;
-                let rest = std::mem::take(&mut self.begun);
+            if self.pending.len() == start {
+                self.state = LinesState::Ended;
+                let rest = std::mem::take(&mut self.pending);
                 return (!rest.is_empty()).then_some(Ok(Chunk::Lines(rest)));
             }
-            // Nothing is kept while a line is skipped, so `start` is 0 here and stays right.
-            if matches!(self.state, State::Skipping) {
-                let Some(end) = self.begun.iter().position(|&byte| byte == b'\n') else {
-                    self.begun.clear();
+            // `pending` is empty while a line is skipped, so `start` is 0 here.
+            if matches!(self.state, LinesState::Skipping) {
+                let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') else {
+                    self.pending.clear();
                     continue;
                 };
-                self.begun.drain(..=end);
-                self.state = State::Reading;
+                self.pending.drain(..=end);
+                self.state = LinesState::Reading;
             }
-            if let Some(end) = self.begun[start..].iter().rposition(|&byte| byte == b'\n') {
-                let rest = self.begun.split_off(start + end + 1);
-                let lines = std::mem::replace(&mut self.begun, rest);
+            if let Some(end) = self.pending[start..]
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+            {
+                let rest = self.pending.split_off(start + end + 1);
+                let lines = std::mem::replace(&mut self.pending, rest);
                 return Some(Ok(Chunk::Lines(lines)));
             }
-            if self.begun.len() > self.longest {
-                self.begun = Vec::new();
-                self.state = State::Skipping;
+            if self.pending.len() > self.longest {
+                self.pending = Vec::new();
+                self.state = LinesState::Skipping;
                 return Some(Ok(Chunk::TooLong));
             }
         }
@@ -102,7 +103,7 @@ impl<R: Read> Iterator for Lines<R> {
 mod tests {
     use super::{Chunk, Lines};
 
-    /// Hands out a text a few bytes at a time.
+    /// Reads a text a few bytes at a time.
     struct Trickle<'a>(&'a [u8], usize);
 
     impl std::io::Read for Trickle<'_> {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_every_line_at_its_place_whatever_a_read_brings() {
+    fn keeps_the_order_of_lines_for_every_size_of_reads() {
         check_lines("one\n\nthree\n", 100, &["one", "", "three"]);
         check_lines("one\ntwo", 100, &["one", "two"]);
         check_lines("", 100, &[]);
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_leaves_its_place_and_the_rest_goes_on() {
+    fn replaces_a_line_that_is_too_long_and_reads_on() {
         let lines = "a\nthis one is far too long to be held\nb\n";
         let mut trickle = Lines::new(Trickle(lines.as_bytes(), 2));
         trickle.longest = 8;

@@ -1,10 +1,9 @@
-//! Answers many texts in one run: one JSON object a line in, one a line out.
+//! Processes many texts in one run: one JSON object per line in, one per line out.
 //!
-//! The answers come in the order of the lines, every core works, and memory does not
-//! grow with the number of lines: a reader deals out chunks of lines, workers answer
-//! them, and each chunk carries the way back to its place. The writer waits at the
-//! oldest place, and the number of places is bounded, so that a slow chunk holds the
-//! reader up instead of filling memory.
+//! Results come in the order of the lines, all cores are used, and memory does not grow with the
+//! number of lines. A reader sends chunks of lines to workers; each chunk has a channel for its
+//! results. The writer reads these channels in order, and their number is bounded, so that a slow
+//! chunk blocks the reader instead of filling memory.
 
 mod lines;
 mod progress;
@@ -22,14 +21,14 @@ use serde::Serialize;
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use lines::{Chunk, Lines};
-use progress::Progress;
+use progress::BatchProgress;
 
-/// Answers every line of `source`. A line that cannot be answered gets its error at its
-/// place, and the run ends [`Ending::Partial`].
+/// Applies `process` to every line of `source`. A line that fails gets an error as its result, and
+/// the run ends with [`Ending::Partial`].
 pub(crate) fn run<A, R>(
     source: Box<dyn Read + Send>,
     name: &str,
-    answer: A,
+    process: A,
 ) -> Result<Ending, Failure>
 where
     A: Fn(Object) -> Result<R, Refusal> + Send + Sync + 'static,
@@ -37,48 +36,50 @@ where
 {
     let workers = thread::available_parallelism().map_or(2, NonZero::get);
     let (to_workers, from_reader) = sync_channel(workers);
-    let (to_writer, places) = sync_channel(workers * 2);
+    let (to_writer, chunks) = sync_channel(workers * 2);
     let from_reader = Arc::new(Mutex::new(from_reader));
-    let answer = Arc::new(answer);
-    // The threads are not joined: once the reader of our output has gone, nobody waits
-    // for a line that may never come.
+    let process = Arc::new(process);
+    // The threads are not joined: after our output was closed, a read of standard input may
+    // block for ever.
     for _ in 0..workers {
         let from_reader = Arc::clone(&from_reader);
-        let answer = Arc::clone(&answer);
-        thread::spawn(move || work(&from_reader, answer.as_ref()));
+        let process = Arc::clone(&process);
+        thread::spawn(move || work(&from_reader, process.as_ref()));
     }
-    thread::spawn(move || deal(source, &to_workers, &to_writer));
-    write(&places, name)
+    thread::spawn(move || read(source, &to_workers, &to_writer));
+    write(&chunks, name)
 }
 
-/// A chunk on its way to a worker, and the place its answers go to.
+/// A chunk for a worker, and the channel for its results.
 struct Job {
     chunk: Chunk,
-    place: SyncSender<Answers>,
+    results: SyncSender<ChunkResults>,
 }
 
-/// What became of one chunk.
 #[derive(Default)]
-struct Answers {
+struct ChunkResults {
     lines: Vec<u8>,
-    /// How many there are, and how many bytes were asked.
+    /// The number of lines.
     count: usize,
+    /// The size of the input.
     bytes: usize,
     errors: usize,
+    /// How many bytes were dropped because they are not UTF-8.
     foreign_bytes: usize,
 }
 
-fn deal(
+fn read(
     source: Box<dyn Read + Send>,
     to_workers: &SyncSender<Job>,
-    to_writer: &SyncSender<io::Result<Receiver<Answers>>>,
+    to_writer: &SyncSender<io::Result<Receiver<ChunkResults>>>,
 ) {
     for chunk in Lines::new(source) {
         let sent = match chunk {
             Ok(chunk) => {
-                let (place, answers) = sync_channel(1);
-                // The place is taken first: it is what bounds the work under way.
-                to_writer.send(Ok(answers)).is_ok() && to_workers.send(Job { chunk, place }).is_ok()
+                let (results, from_worker) = sync_channel(1);
+                // The writer first: its channel bounds the work in progress.
+                to_writer.send(Ok(from_worker)).is_ok()
+                    && to_workers.send(Job { chunk, results }).is_ok()
             }
             Err(error) => to_writer.send(Err(error)).is_ok(),
         };
@@ -90,37 +91,43 @@ fn deal(
 
 fn work<R: Serialize>(
     from_reader: &Mutex<Receiver<Job>>,
-    answer: &impl Fn(Object) -> Result<R, Refusal>,
+    process: &impl Fn(Object) -> Result<R, Refusal>,
 ) {
     loop {
         let next = from_reader
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .recv();
-        let Ok(Job { chunk, place }) = next else {
+        let Ok(Job { chunk, results }) = next else {
             return;
         };
-        let mut answers = Answers::default();
+        let mut chunk_results = ChunkResults::default();
         match chunk {
             Chunk::Lines(lines) => {
-                answers.bytes = lines.len();
+                chunk_results.bytes = lines.len();
                 let lines = lines.strip_suffix(b"\n").unwrap_or(&lines);
                 for line in lines.split(|&byte| byte == b'\n') {
-                    answers.take(line, answer);
+                    chunk_results.process(line, process);
                 }
             }
-            Chunk::TooLong => answers.refuse(&Refusal::unusable("the line is longer than 1 GiB")),
+            Chunk::TooLong => {
+                chunk_results.refuse(&Refusal::unusable("the line is longer than 1 GiB"));
+            }
         }
-        // A writer that has gone no longer wants the answers.
-        let _ = place.send(answers);
+        // This fails only after the writer has stopped.
+        let _ = results.send(chunk_results);
     }
 }
 
-impl Answers {
-    fn take<R: Serialize>(&mut self, line: &[u8], answer: &impl Fn(Object) -> Result<R, Refusal>) {
+impl ChunkResults {
+    fn process<R: Serialize>(
+        &mut self,
+        line: &[u8],
+        process: &impl Fn(Object) -> Result<R, Refusal>,
+    ) {
         let cleaned = clean_encoding(line);
         self.foreign_bytes += cleaned.dropped;
-        match Object::parse(&cleaned.text, "line").and_then(answer) {
+        match Object::parse(&cleaned.text, "line").and_then(process) {
             Ok(result) => self.push(&result),
             Err(refusal) => self.refuse(&refusal),
         }
@@ -134,29 +141,32 @@ impl Answers {
     fn push(&mut self, result: &impl Serialize) {
         self.count += 1;
         serde_json::to_writer(&mut self.lines, result)
-            .expect("memory takes every byte, and every key is a string");
+            .expect("writing to memory does not fail, and every key is a string");
         self.lines.push(b'\n');
     }
 }
 
-fn write(places: &Receiver<io::Result<Receiver<Answers>>>, name: &str) -> Result<Ending, Failure> {
+fn write(
+    chunks: &Receiver<io::Result<Receiver<ChunkResults>>>,
+    name: &str,
+) -> Result<Ending, Failure> {
     let mut results = Results::new();
-    let mut progress = Progress::new();
+    let mut progress = BatchProgress::new();
     let mut errors = 0;
     let mut foreign_bytes = 0;
-    for place in places {
-        let answers = place
+    for from_worker in chunks {
+        let chunk = from_worker
             .map_err(|source| Failure::Unreadable {
                 name: name.into(),
                 source,
             })?
             .recv()
             .map_err(|_| Failure::WorkerStopped)?;
-        errors += answers.errors;
-        foreign_bytes += answers.foreign_bytes;
-        results.write_all(&answers.lines)?;
+        errors += chunk.errors;
+        foreign_bytes += chunk.foreign_bytes;
+        results.write_all(&chunk.lines)?;
         results.flush()?;
-        progress.add(answers.count, answers.bytes);
+        progress.add(chunk.count, chunk.bytes);
         if results.is_closed() {
             break;
         }
@@ -167,5 +177,5 @@ fn write(places: &Receiver<io::Result<Receiver<Answers>>>, name: &str) -> Result
             "dropped {foreign_bytes} bytes that are not UTF-8 from {name}"
         ));
     }
-    Ok(Ending::whole_if(errors == 0))
+    Ok(Ending::done_if(errors == 0))
 }

@@ -1,27 +1,26 @@
-//! Shows on the terminal how far a long run has come.
+//! Shows the progress of a long run on the terminal.
 //!
-//! One line on standard error that is written over and taken away at the end. There is none
-//! where standard error is no terminal, or where the answers themselves go to one.
+//! It is one line on standard error, which is overwritten and removed at the end. It is shown only
+//! if standard error is a terminal and standard output is not.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use crate::draw::grouped;
 
-/// A run that takes no longer needs no progress; and nobody reads faster.
-const EVERY: Duration = Duration::from_millis(250);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(250);
 
-pub(super) struct Progress {
+pub(super) struct BatchProgress {
     is_shown: bool,
     started: Instant,
     updated: Instant,
     lines: usize,
     bytes: usize,
-    /// Whether there is a line to take away.
+    /// Whether there is a line to remove.
     is_written: bool,
 }
 
-impl Progress {
+impl BatchProgress {
     pub(super) fn new() -> Self {
         let now = Instant::now();
         Self {
@@ -34,21 +33,21 @@ impl Progress {
         }
     }
 
-    /// Takes note of lines that have been answered, and of how many bytes they had.
+    /// Adds lines that were processed, and their size.
     pub(super) fn add(&mut self, lines: usize, bytes: usize) {
         self.lines += lines;
         self.bytes += bytes;
-        if self.is_shown && self.updated.elapsed() >= EVERY {
+        if self.is_shown && self.updated.elapsed() >= UPDATE_INTERVAL {
             self.updated = Instant::now();
             let line = line(self.lines, self.bytes, self.started.elapsed());
             self.is_written = true;
-            // A line that cannot be written is let go.
+            // Progress is not worth failing for.
             let _ = write!(io::stderr(), "\r{line}\x1b[K");
         }
     }
 }
 
-impl Drop for Progress {
+impl Drop for BatchProgress {
     fn drop(&mut self) {
         if self.is_written {
             let _ = write!(io::stderr(), "\r\x1b[K");
@@ -58,7 +57,7 @@ impl Drop for Progress {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "a speed is told in three digits"
+    reason = "a speed is shown with few digits"
 )]
 fn line(lines: usize, bytes: usize, elapsed: Duration) -> String {
     let speed = bytes as f64 / 1e6 / elapsed.as_secs_f64().max(1e-9);
@@ -72,7 +71,7 @@ mod tests {
     use super::line;
 
     #[test]
-    fn tells_lines_and_speed() {
+    fn shows_lines_and_speed() {
         let second = Duration::from_secs(2);
         assert_eq!(line(12_345, 3_000_000, second), "12,345 lines, 1.5 MB/s");
         assert_eq!(line(0, 0, Duration::ZERO), "0 lines, 0.0 MB/s");

@@ -1,36 +1,36 @@
-//! `overlock classify`: what language a text is written in.
+//! `overlock classify`: detects the language of a text.
 
 use clap::Args;
 use overlock_code::{Classification, Language, classify};
 use serde::Serialize;
 
-use super::Form;
+use super::FormatArgs;
 use crate::batch;
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
 use crate::output::{Notes, Results};
 
-/// Say whether a text is SQL, .NET, or something else
+/// Detect SQL and .NET source code
 ///
-/// Told from the text alone. C#, Visual Basic, Razor and the project and configuration files of
-/// .NET are `dotnet`, or `dotnet_with_sql` if their strings hold statements; SQL of any dialect is
-/// `sql`; everything else is `unknown`.
+/// Only the text is examined, no file name. C#, Visual Basic, Razor and the project and
+/// configuration files of .NET are `dotnet`, or `dotnet_with_sql` if their strings contain SQL
+/// statements; SQL of any dialect is `sql`; everything else is `unknown`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ echo 'select 1' | overlock classify\n  \
     sql\n\n\
     Exit codes: 0 SQL or .NET; 1 unknown; 2 bad usage or unreadable input. With --jsonl an\n\
-    unknown text is an answer like any other.")]
+    unknown text does not change the exit code.")]
 pub(crate) struct Classify {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
-    form: Form,
+    format: FormatArgs,
 }
 
-/// The answer to machines.
+/// The output of `--json`.
 #[derive(Serialize)]
-struct Answer {
+struct LanguageReport {
     language: &'static str,
     confidence: f32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,9 +38,9 @@ struct Answer {
     reasons: Vec<&'static str>,
 }
 
-/// The answer to one line of many.
+/// An output line of `--jsonl`.
 #[derive(Serialize)]
-struct LineAnswer {
+struct LanguageLine {
     language: &'static str,
     confidence: f32,
 }
@@ -48,7 +48,7 @@ struct LineAnswer {
 impl Classify {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
-        if self.form.jsonl {
+        if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
             return batch::run(source, &self.source.name(), |mut object| {
                 let text = object.text("text")?;
@@ -57,7 +57,7 @@ impl Classify {
                     confidence,
                     ..
                 } = classify(&text);
-                Ok(LineAnswer {
+                Ok(LanguageLine {
                     language: language.name(),
                     confidence: rounded(confidence),
                 })
@@ -65,8 +65,8 @@ impl Classify {
         }
         let found = classify(&self.source.read_text(&mut notes)?);
         let mut results = Results::new();
-        if self.form.json {
-            results.object(&Answer {
+        if self.format.json {
+            results.object(&LanguageReport {
                 language: found.language.name(),
                 confidence: rounded(found.confidence),
                 syntax: found.syntax.map(overlock_code::Syntax::name),
@@ -82,11 +82,11 @@ impl Classify {
                 ));
             }
         }
-        Ok(Ending::whole_if(found.language != Language::Unknown))
+        Ok(Ending::done_if(found.language != Language::Unknown))
     }
 }
 
-/// More digits would promise more than there is.
+/// The confidence is not more precise than three digits.
 fn rounded(confidence: f32) -> f32 {
     (confidence * 1000.0).round() / 1000.0
 }

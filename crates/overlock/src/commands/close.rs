@@ -1,21 +1,21 @@
-//! `overlock close`: cut JSON becomes valid JSON, with nothing invented.
+//! `overlock close`: turns cut JSON into valid JSON without inventing anything.
 
 use clap::Args;
 use overlock_json::{CloseOptions, NoJson, PartialDocument};
 use overlock_json::{close_object, close_text};
 
-use super::{Form, no_json};
+use super::{FormatArgs, no_json};
 use crate::batch;
 use crate::draw;
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
 use crate::output::{Notes, Results};
 
-/// Turn cut JSON into valid JSON
+/// Close truncated JSON
 ///
-/// What is half-written is ended where it stops or left out, never guessed; everything
-/// kept stays as it is, byte for byte. Prose and fences around it go, and malformed
-/// JSON is repaired first.
+/// A string that was cut ends at the cut; any other incomplete member is left out. Nothing is
+/// guessed, and the rest stays byte for byte. Prose and Markdown fences around the JSON are
+/// removed, and malformed JSON is repaired first.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ echo -n '{\"title\":\"Quarterly rep' | overlock close\n  \
@@ -25,8 +25,8 @@ pub(crate) struct Close {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
-    form: Form,
-    /// Leave out a string that stops halfway instead of ending it there
+    format: FormatArgs,
+    /// Leave out a string that was cut, instead of ending it at the cut
     #[arg(long)]
     strict: bool,
 }
@@ -37,18 +37,18 @@ impl Close {
         let options = CloseOptions {
             strict: self.strict,
         };
-        if self.form.jsonl {
+        if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
             return batch::run(source, &self.source.name(), move |object| {
                 close_object(object, options)
             });
         }
         let text = self.source.read(&mut notes)?;
-        let refuse = |reason| no_json(reason, &text.name, &self.form);
-        if self.form.json {
+        let refuse = |reason| no_json(reason, &text.name, &self.format);
+        if self.format.json {
             let answer = close_text(&text.bytes, options).map_err(refuse)?;
             Results::new().object(&answer)?;
-            return Ok(Ending::Whole);
+            return Ok(Ending::Done);
         }
         let base = PartialDocument::read(&text.bytes).map_err(refuse)?;
         let closing = base
@@ -60,13 +60,13 @@ impl Close {
         let losses = base.scanner().losses(self.strict);
         if let Some(path) = &losses.truncated {
             notes.note(format_args!(
-                "the string at {} is cut short",
+                "the string at {} is truncated",
                 draw::path(path, draw::SENTENCE_COLUMNS)
             ));
         }
         if let Some(path) = &losses.dropped {
             notes.note(format_args!(
-                "left out what stopped halfway at {}",
+                "left out the incomplete value at {}",
                 draw::path(path, draw::SENTENCE_COLUMNS)
             ));
         }
@@ -76,6 +76,6 @@ impl Close {
                 draw::fixes(base.fixes())
             ));
         }
-        Ok(Ending::Whole)
+        Ok(Ending::Done)
     }
 }

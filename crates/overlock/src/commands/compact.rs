@@ -1,4 +1,4 @@
-//! `overlock compact`: SQL and .NET with less for a model to read.
+//! `overlock compact`: makes SQL and .NET source code smaller for prompts.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use overlock_code::{
 };
 use serde::Serialize;
 
-use super::Form;
-use super::tokens::Way;
+use super::FormatArgs;
+use super::tokens::CounterArgs;
 use crate::batch;
 use crate::config::ConfigSource;
 use crate::draw;
@@ -20,54 +20,54 @@ use crate::output::{Notes, Results};
 
 /// Make SQL and C# smaller for a prompt
 ///
-/// `lossless` takes out comments, regions, blank lines and layout: what a compiler or a database
-/// reads stays the same, byte for byte in every string, hint and directive. `outline` leaves bodies
-/// out as well, and keeps declarations, columns, parameters, tables and predicates. A number takes
-/// the richest form that has at most so many tokens. What cannot be read with certainty is left as
-/// it is, and that is said.
+/// `lossless` removes comments, regions, blank lines and layout; strings, hints and directives stay
+/// byte for byte, and so does the meaning. `outline` also removes bodies, and keeps declarations,
+/// columns, parameters, tables and predicates. A number selects the most detailed form with at most
+/// that many tokens. Code that cannot be parsed with certainty stays unchanged, with a note.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ echo 'SELECT  a , b /* names */ FROM t' | overlock compact\n  \
     SELECT a,b FROM t\n\n\
-    Bodies left out, or as much as has 2,000 tokens:\n  \
+    Without bodies, or with at most 2,000 tokens:\n  \
     $ overlock compact --level outline Orders.cs\n  \
     $ overlock compact --level 2000 --encoding o200k_base --relevant total Orders.cs\n\n\
-    Exit codes: 0 done, or nothing to gain; 1 less was done than asked; 2 bad usage or unreadable\n\
+    Exit codes: 0 done, or nothing to remove; 1 could not compact fully; 2 bad usage or unreadable\n\
     input.")]
 pub(crate) struct Compact {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
-    form: Form,
-    /// How much may go: `lossless`, `outline`, or the tokens that the text may have
+    format: FormatArgs,
+    /// How much to remove: `lossless`, `outline`, or the largest number of tokens of the result
     #[arg(long, value_name = "LEVEL", default_value = "lossless", value_parser = parse_level)]
-    level: Wanted,
-    /// What the text is; told from the text if it is not given
+    level: CompactTarget,
+    /// The language: `sql`, `dotnet`, `dotnet_with_sql` or `unknown` [default: detected]
     #[arg(long, value_name = "LANGUAGE", value_parser = parse_language)]
     language: Option<Language>,
-    /// What becomes of documentation comments
+    /// What to do with documentation comments
     #[arg(long, value_enum, default_value_t = DocsChoice::Drop)]
     docs: DocsChoice,
-    /// A word whose members keep their bodies longest, with a number as the level; can be repeated
+    /// With a number as the level: members that contain this word keep their bodies longest; can
+    /// be repeated
     #[arg(long, value_name = "WORD")]
     relevant: Vec<String>,
-    /// Say on standard error how much was saved
+    /// Print on standard error how much was saved
     #[arg(long, conflicts_with = "jsonl")]
     stats: bool,
     #[command(flatten)]
-    way: Way,
+    counter: CounterArgs,
     #[command(flatten)]
     config: ConfigSource,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Wanted {
+enum CompactTarget {
     Level(Level),
     Tokens(u64),
 }
 
-impl Wanted {
-    /// The level that comes closest.
+impl CompactTarget {
+    /// The level, or the lowest one for a number of tokens.
     fn level(self) -> Level {
         match self {
             Self::Level(level) => level,
@@ -78,9 +78,9 @@ impl Wanted {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DocsChoice {
-    /// They stay
+    /// Keep them
     Keep,
-    /// They go
+    /// Remove them
     Drop,
 }
 
@@ -93,9 +93,9 @@ impl From<DocsChoice> for Docs {
     }
 }
 
-/// The answer to machines, alone or one of many.
+/// The output of `--json`, or an output line of `--jsonl`.
 #[derive(Serialize)]
-struct Answer {
+struct CompactReport {
     text: String,
     language: &'static str,
     compacted: bool,
@@ -105,73 +105,71 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     fits: Option<bool>,
     #[serde(skip)]
-    as_asked: bool,
+    is_complete: bool,
 }
 
-/// What is done to every text.
-struct Task {
-    wanted: Wanted,
+/// The options for every text.
+struct Compactor {
+    target: CompactTarget,
     language: Option<Language>,
     docs: Docs,
     relevant: Vec<String>,
-    /// Who counts, where something is counted; always there with a number of tokens.
+    /// Always set if the target is a number of tokens.
     counter: Option<Arc<dyn CountTokens>>,
 }
 
 impl Compact {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
-        let task = Task {
-            wanted: self.level,
+        let compactor = Compactor {
+            target: self.level,
             language: self.language,
             docs: self.docs.into(),
             counter: self.counter(&mut notes)?,
             relevant: self.relevant,
         };
-        if self.form.jsonl {
+        if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
             return batch::run(source, &self.source.name(), move |mut object| {
-                Ok(task.answer(&object.text("text")?))
+                Ok(compactor.compact(&object.text("text")?))
             });
         }
         let text = self.source.read_text(&mut notes)?;
-        let answer = task.answer(&text);
+        let report = compactor.compact(&text);
         if self.stats {
-            task.tell_savings(&text, &answer.text, &mut notes);
+            compactor.note_savings(&text, &report.text, &mut notes);
         }
         let mut results = Results::new();
-        if self.form.json {
-            results.object(&answer)?;
+        if self.format.json {
+            results.object(&report)?;
         } else {
-            results.document(&[answer.text.as_bytes()])?;
-            if !answer.as_asked {
-                notes.note(format_args!(
-                    "less was done than asked: `{}`",
-                    answer.reason
-                ));
+            results.document(&[report.text.as_bytes()])?;
+            if !report.is_complete {
+                notes.note(format_args!("could not compact fully: `{}`", report.reason));
             }
         }
-        Ok(Ending::whole_if(answer.as_asked))
+        Ok(Ending::done_if(report.is_complete))
     }
 
-    /// Who counts, if something is to be counted.
+    /// The counter, if tokens are counted.
     fn counter(&self, notes: &mut Notes) -> Result<Option<Arc<dyn CountTokens>>, Failure> {
-        let counts = matches!(self.level, Wanted::Tokens(_)) || (self.stats && self.way.is_named());
+        let counts = matches!(self.level, CompactTarget::Tokens(_))
+            || (self.stats && self.counter.is_given());
         if !counts {
             return Ok(None);
         }
         let config = self.config.load(notes)?;
-        let (counter, _) = self.way.counter(&config, notes)?;
+        let (counter, _) = self.counter.open(&config, notes)?;
         counter.note(notes);
         Ok(Some(counter.tokens))
     }
 }
 
-impl Task {
-    fn answer(&self, text: &str) -> Answer {
+impl Compactor {
+    fn compact(&self, text: &str) -> CompactReport {
         let language = self.language.unwrap_or_else(|| classify(text).language);
-        match (self.wanted, &self.counter) {
-            (Wanted::Tokens(tokens), Some(counter)) => {
+        match (self.target, &self.counter) {
+            (CompactTarget::Tokens(tokens), Some(counter)) => {
                 let relevant: Vec<&str> = self.relevant.iter().map(String::as_str).collect();
                 let options = FitOptions {
                     tokens,
@@ -179,19 +177,19 @@ impl Task {
                     relevant: &relevant,
                 };
                 let fitted = fit(text, language, &options, &|text| counter.count(text));
-                Answer::fitted(fitted, text, language)
+                CompactReport::fitted(fitted, text, language)
             }
-            (wanted, _) => {
+            (target, _) => {
                 let options = CompactOptions {
-                    level: wanted.level(),
+                    level: target.level(),
                     docs: self.docs,
                 };
-                Answer::compacted(compact(text, language, &options), language)
+                CompactReport::compacted(compact(text, language, &options), language)
             }
         }
     }
 
-    fn tell_savings(&self, text: &str, compacted: &str, notes: &mut Notes) {
+    fn note_savings(&self, text: &str, compacted: &str, notes: &mut Notes) {
         let saved = |before: u64, after: u64, what: &str| {
             let before_shown = draw::grouped_tokens(before);
             let after_shown = draw::grouped_tokens(after);
@@ -213,13 +211,13 @@ impl Task {
     }
 }
 
-impl Answer {
+impl CompactReport {
     fn compacted(compacted: Compacted, language: Language) -> Self {
         Self {
             language: language.name(),
             compacted: compacted.compacted,
             reason: compacted.reason.name(),
-            as_asked: !compacted.reason.is_fall_back(),
+            is_complete: !compacted.reason.is_fall_back(),
             text: compacted.text,
             tokens: None,
             fits: None,
@@ -231,7 +229,7 @@ impl Answer {
             language: language.name(),
             compacted: fitted.text.len() < text.len(),
             reason: fitted.form.name(),
-            as_asked: fitted.fits,
+            is_complete: fitted.fits,
             text: fitted.text,
             tokens: Some(fitted.tokens),
             fits: Some(fitted.fits),
@@ -239,13 +237,13 @@ impl Answer {
     }
 }
 
-fn parse_level(argument: &str) -> Result<Wanted, String> {
+fn parse_level(argument: &str) -> Result<CompactTarget, String> {
     match argument {
-        "lossless" => Ok(Wanted::Level(Level::Lossless)),
-        "outline" => Ok(Wanted::Level(Level::Outline)),
+        "lossless" => Ok(CompactTarget::Level(Level::Lossless)),
+        "outline" => Ok(CompactTarget::Level(Level::Outline)),
         number => number
             .parse()
-            .map(Wanted::Tokens)
+            .map(CompactTarget::Tokens)
             .map_err(|_| "must be `lossless`, `outline` or a whole number of tokens".to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! `overlock completions`: what a shell needs to finish our words.
+//! `overlock completions`: prints shell completions.
 
 use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::{Shell, generate};
@@ -12,11 +12,11 @@ use crate::output::Results;
 #[command(after_help = "Example:\n  \
     $ overlock completions bash > ~/.local/share/bash-completion/completions/overlock")]
 pub(crate) struct Completions {
-    /// The shell to finish words for
+    /// The shell
     shell: KnownShell,
 }
 
-/// The shells whose completions we look after.
+/// The shells that are supported.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum KnownShell {
     Bash,
@@ -35,6 +35,6 @@ impl Completions {
         let mut script = Vec::new();
         generate(shell, &mut Cli::command(), "overlock", &mut script);
         Results::new().document(&[&script])?;
-        Ok(Ending::Whole)
+        Ok(Ending::Done)
     }
 }

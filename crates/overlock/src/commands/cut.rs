@@ -1,20 +1,20 @@
-//! `overlock cut`: where and how a text stops.
+//! `overlock cut`: shows where a JSON text was cut.
 
 use clap::Args;
 use overlock_json::PartialDocument;
 use overlock_json::{cut_contexts, cut_object};
 
-use super::{Form, no_json};
+use super::{FormatArgs, no_json};
 use crate::batch;
 use crate::draw::{self, CutDrawing};
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
 use crate::output::{Notes, Results};
 
-/// Show where and how a JSON text stops
+/// Show where a JSON text was cut
 ///
-/// On a terminal the place is drawn; elsewhere it is plain `name: value` lines. With
-/// --json come all the contexts that a prompt for the rest is made of.
+/// On a terminal the cut is drawn; elsewhere the output is `name: value` lines. With --json it
+/// includes everything that a continuation prompt is made of.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ echo -n '{\"rows\":[[\"Oslo\",4],[\"Ber' | overlock cut | cat\n  \
@@ -27,23 +27,23 @@ pub(crate) struct Cut {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
-    form: Form,
+    format: FormatArgs,
 }
 
 impl Cut {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
-        if self.form.jsonl {
+        if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
             return batch::run(source, &self.source.name(), cut_object);
         }
         let text = self.source.read(&mut notes)?;
-        let refuse = |reason| no_json(reason, &text.name, &self.form);
+        let refuse = |reason| no_json(reason, &text.name, &self.format);
         let base = PartialDocument::read(&text.bytes).map_err(refuse)?;
         let mut results = Results::new();
-        if self.form.json {
+        if self.format.json {
             results.object(&cut_contexts(&base))?;
-            return Ok(Ending::whole_if(base.is_complete()));
+            return Ok(Ending::done_if(base.is_complete()));
         }
         let drawing = CutDrawing::new(&text.bytes, &base);
         let lines = if results.is_terminal() {
@@ -54,6 +54,6 @@ impl Cut {
         for line in lines {
             results.line(&line)?;
         }
-        Ok(Ending::whole_if(!drawing.is_cut()))
+        Ok(Ending::done_if(!drawing.is_cut()))
     }
 }

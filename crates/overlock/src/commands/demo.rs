@@ -1,4 +1,4 @@
-//! `overlock demo`: the product at work, with nothing set up.
+//! `overlock demo`: shows Overlock at work without any setup.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use overlock_llm::Outcome;
 use overlock_store::Access;
 use serde::Serialize;
 
-use crate::demo::{self, Call, REPORT, Story, Teller, whole_document};
+use crate::demo::{self, DemoCall, DemoOutput, DemoRun, REPORT, complete_document};
 use crate::draw::Join;
 use crate::ending::{Ending, Failure};
 use crate::input;
@@ -17,47 +17,45 @@ use crate::runs;
 
 /// Watch a document being cut and stitched
 ///
-/// A scripted model writes a long document and is cut off again and again; its answers
-/// come back the way real ones do. It stands behind a server on this machine's own address and
-/// is asked as `overlock complete` asks any other. Every call, every cut and every seam is
-/// shown, and the result is compared with the original, byte for byte.
+/// A scripted model, served on a local port, writes a long document and is cut off again and again;
+/// it makes the mistakes that real models make. It is called as by `overlock complete`. Each call,
+/// cut and seam is shown, and the result is compared with the original byte for byte.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock demo --seed 8\n  \
     $ overlock demo --document package-lock.json --fast\n\n\
     Exit codes: 0 the result is identical; 1 it is not; 2 bad usage or unreadable input.")]
 pub(crate) struct Demo {
-    /// The document to cut: any file with whole JSON in it
+    /// The document to cut: a file with complete JSON [default: a built-in report]
     #[arg(long, value_name = "FILE")]
     document: Option<PathBuf>,
-    /// Cut elsewhere, and let the model behave in another order
+    /// The seed for the positions of the cuts and the behaviour of the model
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
-    /// Record the run there, for `overlock inspect` [default: it is not recorded]
+    /// Record the run in this store, for `overlock inspect` [default: not recorded]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// No pauses, even on a terminal
+    /// Do not pause, even on a terminal
     #[arg(long)]
     fast: bool,
-    /// Answer with one JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// The answer to machines.
+/// The output of `--json`.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct DemoReport<'a> {
     json: &'a str,
     identical: bool,
     #[serde(flatten)]
     ended: &'a Outcome,
-    calls: Vec<CallAnswer<'a>>,
+    calls: Vec<CallReport<'a>>,
 }
 
 #[derive(Serialize)]
-struct CallAnswer<'a> {
+struct CallReport<'a> {
     behaviour: &'static str,
-    /// What was sent and what was left for the answer, in tokens.
     input_tokens: u64,
     max_tokens: u64,
     text: &'a str,
@@ -72,9 +70,9 @@ impl Demo {
             return self.play(REPORT.trim_end());
         };
         let text = input::read(path, &mut Notes::new())?;
-        let document = whole_document(&text.bytes).map_err(|unusable| Failure::Usage {
+        let document = complete_document(&text.bytes).map_err(|unusable| Failure::Usage {
             message: format!("{} {unusable}", text.name),
-            hint: "the demo cuts a whole document; `overlock close` or `overlock repair` makes one"
+            hint: "give a complete document; `overlock close` or `overlock repair` makes one"
                 .into(),
         })?;
         self.play(document)
@@ -82,31 +80,31 @@ impl Demo {
 
     fn play(&self, document: &str) -> Result<Ending, Failure> {
         let address = self.store.as_deref();
-        let recorded_in = address.map(|address| runs::open_at(address, Access::Make));
-        let recorded_in = recorded_in.transpose()?;
-        let story = demo::play(document, self.seed, recorded_in.as_deref())?;
+        let store = address.map(|address| runs::open_at(address, Access::Make));
+        let store = store.transpose()?;
+        let run = demo::play(document, self.seed, store.as_deref())?;
         if self.json {
-            Results::new().object(&Answer::from(&story))?;
+            Results::new().object(&DemoReport::from(&run))?;
         } else {
-            Teller::new(self.fast).tell(&story)?;
+            DemoOutput::new(self.fast).print(&run)?;
         }
-        Ok(Ending::whole_if(story.is_identical()))
+        Ok(Ending::done_if(run.is_identical()))
     }
 }
 
-impl<'a> From<&'a Story<'_>> for Answer<'a> {
-    fn from(story: &'a Story<'_>) -> Self {
+impl<'a> From<&'a DemoRun<'_>> for DemoReport<'a> {
+    fn from(run: &'a DemoRun<'_>) -> Self {
         Self {
-            json: &story.result,
-            identical: story.is_identical(),
-            ended: &story.outcome,
-            calls: story.calls.iter().map(CallAnswer::from).collect(),
+            json: &run.result,
+            identical: run.is_identical(),
+            ended: &run.outcome,
+            calls: run.calls.iter().map(CallReport::from).collect(),
         }
     }
 }
 
-impl<'a> From<&'a Call> for CallAnswer<'a> {
-    fn from(call: &'a Call) -> Self {
+impl<'a> From<&'a DemoCall> for CallReport<'a> {
+    fn from(call: &'a DemoCall) -> Self {
         let (outcome, overlap) = match &call.join {
             Join::Made { name, overlap, .. } => (name.as_str(), *overlap),
             Join::Refused { name, .. } => (*name, 0),
@@ -118,7 +116,7 @@ impl<'a> From<&'a Call> for CallAnswer<'a> {
             text: &call.text,
             outcome,
             overlap,
-            cut: call.stop.as_ref().map(|stop| &stop.cut),
+            cut: call.cut.as_ref().map(|state| &state.cut),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `overlock inspect`: recorded runs, and what happened in one of them.
+//! `overlock inspect`: lists recorded runs, or shows one of them.
 
 use clap::Args;
 use overlock_json::Cut;
@@ -8,40 +8,38 @@ use overlock_runs::{
 };
 use overlock_store::{RunId, RunSummary};
 
-use super::pipeline::Story;
-
+use super::pipeline::StepSummary;
 use crate::config::ConfigSource;
 use crate::draw::{self, Join, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use crate::runs;
 
-/// Look at recorded runs
+/// List recorded runs, or show one
 ///
-/// Without a name: the latest runs. With one: what was asked, every answer with its cut and how it
-/// was joined, and how the run ended; and what it cost, where `overlock.toml` has the prices of its
-/// models.
+/// Without RUN: the latest runs. With RUN: each answer with its cut and its seam, or each step of a
+/// pipeline, and how the run ended. Costs are shown for models that have prices in overlock.toml.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock inspect\n  \
     $ overlock inspect 1jmzq9z8r2k7d --json\n\n\
     Exit codes: 0 done; 2 bad usage, or no such run.")]
 pub(crate) struct Inspect {
-    /// The run to look at
+    /// The run to show
     #[arg(value_name = "RUN")]
     run: Option<RunId>,
-    /// How many runs to list
+    /// The number of runs to list
     #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "run",
           value_parser = clap::value_parser!(u32).range(1..))]
     last: u32,
-    /// Where the runs are recorded, `sqlite://FILE` or `postgres://…` [default: `store.url`, else
-    /// runs.db in the user's data folder]
+    /// The store for runs, `sqlite://FILE` or `postgres://…` [default: `store.url`, else runs.db in
+    /// the user's data folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// Answer with JSON: an array of runs, or one run
+    /// Print JSON: an array of runs, or one run
     #[arg(long)]
     json: bool,
-    /// Show the text that each answer added, as far as it is kept
+    /// Include the text that each answer added, if it was recorded
     #[arg(long, requires_all = ["run", "json"])]
     text: bool,
     #[command(flatten)]
@@ -74,7 +72,7 @@ impl Inspect {
             }
             (None, None) => self.list(&[], &config.pricing(), &mut notes)?,
         }
-        Ok(Ending::Whole)
+        Ok(Ending::Done)
     }
 
     fn list(
@@ -92,22 +90,22 @@ impl Inspect {
             return results.object(&listed);
         }
         if runs.is_empty() {
-            notes.note("no run has been recorded yet; `overlock complete` records its own");
+            notes.note("no run has been recorded yet");
+            notes.hint("`overlock complete`, `overlock run` and `overlock serve` record runs");
         }
         for run in runs {
             let listed = ListedRun::from(run);
             let ended = ended(&listed);
             let (count, model) = (run.steps, draw::plain(&run.model));
-            let told = match &listed.pipeline {
+            let details = match &listed.pipeline {
                 Some(name) => format!("{count:>4} records  {}, {model}", draw::plain(name)),
                 None => format!("{count:>4} answers  {model}"),
             };
-            results.line(&format!("{}  {ended:<24}  {told}", run.id))?;
+            results.line(&format!("{}  {ended:<24}  {details}", run.id))?;
         }
         Ok(())
     }
 
-    /// A run of a pipeline: the story of its steps.
     fn show_pipeline(&self, shown: &ShownPipelineRun<'_>) -> Result<(), Failure> {
         let mut results = Results::new();
         if self.json {
@@ -119,7 +117,7 @@ impl Inspect {
         results.line(&format!("pipeline: {}", draw::plain(name)))?;
         results.line(&format!("model: {}", draw::plain(listed.model)))?;
         results.line(&format!("outcome: {}", ended(listed)))?;
-        tell_cost(&mut results, listed)?;
+        print_cost(&mut results, listed)?;
         if let (Some(step), Some(error)) = (&shown.step_id, &shown.error) {
             let (step, error) = (draw::plain(step), draw::plain(error));
             results.line(&format!("error: step `{step}`: {error}"))?;
@@ -130,7 +128,7 @@ impl Inspect {
             usize::MAX
         };
         for event in &shown.trace {
-            for line in Story::of(event, width).lines() {
+            for line in StepSummary::new(event, width).lines() {
                 results.line(&line)?;
             }
         }
@@ -160,7 +158,7 @@ impl Inspect {
         let is_text = recorded.steps.iter().all(is_text);
         let tokens = listed.tally.as_ref().map_or(0, |tally| tally.output_tokens);
         results.line(&format!("tokens: {}", grouped_tokens(tokens)))?;
-        tell_cost(&mut results, &listed)?;
+        print_cost(&mut results, &listed)?;
         if let Some(bytes) = recorded.bytes() {
             let kind = if is_text { "text" } else { "document" };
             results.line(&format!("{kind}: {} bytes", grouped(bytes)))?;
@@ -169,12 +167,12 @@ impl Inspect {
             results.line(&format!("cut: {}", where_cut(cut)))?;
         }
         for step in &recorded.steps {
-            results.line(&line(step))?;
+            results.line(&step_line(step))?;
             for more in step
                 .budget
                 .iter()
-                .map(planned)
-                .chain(step.cut.iter().map(stood))
+                .map(budget_line)
+                .chain(step.cut.iter().map(cut_line))
             {
                 results.line(&format!("      {more}"))?;
             }
@@ -183,18 +181,16 @@ impl Inspect {
     }
 }
 
-/// What a run cost, if that is known.
-fn tell_cost(results: &mut Results, run: &ListedRun) -> Result<(), Failure> {
+fn print_cost(results: &mut Results, run: &ListedRun) -> Result<(), Failure> {
     match &run.cost {
         Some(cost) => results.line(&format!("cost: {} {}", cost.amount, cost.currency)),
         None => Ok(()),
     }
 }
 
-/// How a run ended, in two words.
 fn ended(run: &ListedRun) -> String {
     match (run.outcome, run.reason) {
-        (None, _) => "not ended".to_owned(),
+        (None, _) => "unfinished".to_owned(),
         (Some(outcome), None) => outcome.to_owned(),
         (Some(outcome), Some(reason)) => format!("{outcome}, {}", reason.name()),
     }
@@ -205,12 +201,11 @@ fn where_cut(cut: &Cut) -> String {
     format!("{} at {path}", cut.place.phrase())
 }
 
-/// Where the document stood after a step.
-fn stood(cut: &Cut) -> String {
+fn cut_line(cut: &Cut) -> String {
     format!("cut {}", where_cut(cut))
 }
 
-fn planned(budget: &CallBudget) -> String {
+fn budget_line(budget: &CallBudget) -> String {
     let messages = match budget.message_count {
         1 => "1 message".to_owned(),
         count => format!("{count} messages"),
@@ -225,7 +220,7 @@ fn planned(budget: &CallBudget) -> String {
         Some(AnswerLimit { sent: None, .. }) => {
             format!("no limit out ({answer} planned)")
         }
-        _ => format!("{answer} at most out"),
+        _ => format!("at most {answer} out"),
     };
     format!(
         "{} tokens in, {answer}, {messages}{memories}",
@@ -233,21 +228,21 @@ fn planned(budget: &CallBudget) -> String {
     )
 }
 
-fn line(recorded: &RecordedStep) -> String {
+fn step_line(recorded: &RecordedStep) -> String {
     let step = &recorded.step;
-    let way = match step.way {
-        Some(way) => way.name(),
+    let kind = match step.way {
+        Some(strategy) => strategy.name(),
         None if step.kpis.is_some() => "kpis",
         None if step.is_correction() => "correct",
         None => "prompt",
     };
     let tokens = grouped_tokens(step.tokens);
-    let told = draw::plain(&Join::from(&step.result).phrase());
-    let kpi = step
-        .kpi
-        .map_or(String::new(), |kpi| format!(", {kpi} % by its own account"));
+    let join = draw::plain(&Join::from(&step.result).phrase());
+    let kpi = step.kpi.map_or(String::new(), |kpi| {
+        format!(", {kpi} % according to the model")
+    });
     format!(
-        "{:>4}  {way:<9}  {tokens:>7} tokens  {told}{kpi}",
+        "{:>4}  {kind:<9}  {tokens:>7} tokens  {join}{kpi}",
         step.iteration
     )
 }

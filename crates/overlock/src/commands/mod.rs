@@ -1,4 +1,4 @@
-//! The commands: what can be asked, one file for each.
+//! The commands, one file for each.
 
 mod chat;
 mod classify;
@@ -21,26 +21,22 @@ mod stitch;
 mod tokens;
 
 use clap::{Args, Parser, Subcommand};
-use overlock_json::NoJson;
-use overlock_json::Refusal;
+use overlock_json::{NoJson, Refusal};
 
 use crate::ending::{Ending, Failure};
 use crate::output::Results;
 
-/// Keeps language-model calls whole
+/// Finish LLM answers that were cut off, and make requests fit the context window
 ///
-/// Has a model write one whole document, however often its answers are cut.
-/// Finds where JSON was cut, closes and repairs it, shows it under a budget, and
-/// stitches the pieces of a long answer into one document. Counts tokens, knows what
-/// models can take, and fits requests into their windows. Tells SQL and .NET from other
-/// text, makes them smaller for a prompt, and searches folders of them. Keeps conversations
-/// and memories, and builds the context of an answer from them. Checks and runs pipelines of such
-/// steps.
+/// `serve` is a gateway that does both for any OpenAI client; `complete` does it for one document.
+/// The other commands do single steps: close, repair and stitch cut JSON, count tokens and fit
+/// requests, compact, index and search source code, store conversations and memories, and run
+/// pipelines of such steps.
 #[derive(Debug, Parser)]
 #[command(
     name = "overlock",
     version,
-    after_help = "Exit codes: 0 done; 1 an honest partial or negative result; 2 bad usage or unreadable input.\n\
+    after_help = "Exit codes: 0 done; 1 partial result or nothing found; 2 bad usage or unreadable input.\n\
                   New here? Try: overlock demo"
 )]
 pub(crate) struct Cli {
@@ -103,21 +99,21 @@ impl Command {
     }
 }
 
-/// How the answer is wanted.
+/// The format of the output.
 #[derive(Args, Debug)]
-struct Form {
-    /// Answer with one JSON object
+struct FormatArgs {
+    /// Print one JSON object
     #[arg(long, conflicts_with = "jsonl")]
     json: bool,
-    /// Answer many texts: one JSON object a line in, one a line out, in the same order
+    /// Process many texts: one JSON object per line in, one per line out, in the same order
     #[arg(long)]
     jsonl: bool,
 }
 
-/// Turns "no JSON" into a failure that names the text, and tells machines as well.
-fn no_json(reason: NoJson, name: &str, form: &Form) -> Failure {
-    if form.json {
-        // The failure that follows says the same; one that cannot be written adds nothing.
+/// The failure for a text without JSON. With `--json` it is printed as an object, too.
+fn no_json(reason: NoJson, name: &str, format: &FormatArgs) -> Failure {
+    if format.json {
+        // The failure reports the same.
         let _ = Results::new().object(&Refusal::from(reason));
     }
     Failure::NoJson {

@@ -1,4 +1,4 @@
-//! `overlock models`: what a model can take, and how that is known.
+//! `overlock models`: shows the limits of models, and how they are known.
 
 use clap::Args;
 use overlock_budget::{DEFAULT_WINDOW, Found, How, Model, Sharing};
@@ -10,11 +10,10 @@ use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use crate::suggest::several_nearest;
 
-/// Show what models can take: windows, longest answers, tokenizers
+/// Show model limits: context windows, longest answers, tokenizers
 ///
-/// A name is looked up as it is, then without its host, date or `:latest`, then by its
-/// beginning. For a model that nothing is known about the answer is a careful guess, and
-/// says so. Without a name all models are listed.
+/// A name is looked up as given, then without its host, date or `:latest`, then by its beginning.
+/// For an unknown model defaults are shown, with a note. Without a name all models are listed.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock models openai/gpt-4-0613 | head -4\n  \
@@ -22,28 +21,28 @@ use crate::suggest::several_nearest;
     context window: 8192\n  \
     longest answer: 4096\n  \
     tokenizer: cl100k_base\n\n\
-    Exit codes: 0 done; 1 no model holds the word to filter by; 2 bad usage or configuration.")]
+    Exit codes: 0 done; 1 no model matches the filter; 2 bad usage or configuration.")]
 pub(crate) struct Models {
     /// The model to look up
     name: Option<String>,
-    /// List only models whose name holds this
+    /// List only models whose name contains this
     #[arg(long, value_name = "WORD", conflicts_with = "name")]
     filter: Option<String>,
-    /// Answer with one JSON object, or a list of them
+    /// Print one JSON object, or a list of them
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     config: ConfigSource,
 }
 
-/// The answer to machines.
+/// The output of `--json`.
 #[derive(Serialize)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a field of its own in the answer"
+    reason = "each is a separate field of the output"
 )]
-struct Answer<'a> {
-    /// As it was asked for.
+struct ModelReport<'a> {
+    /// As given on the command line.
     name: &'a str,
     context_window: u64,
     max_output_tokens: Option<u64>,
@@ -51,27 +50,27 @@ struct Answer<'a> {
     found: &'static str,
     /// The name in the table.
     entry: Option<&'a str>,
-    /// Whether the entry is the user's own.
+    /// Whether the entry is in the configuration.
     own: bool,
     shared: bool,
     prefill: bool,
     json: bool,
     tools: bool,
     disputed: Option<u64>,
-    /// What a million tokens cost, where the user has said so.
+    /// The configured prices of a million tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
-    prices: Option<AnsweredPrices>,
+    prices: Option<PriceReport>,
 }
 
 #[derive(Serialize)]
-struct AnsweredPrices {
+struct PriceReport {
     input: String,
     output: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     cached_input: Option<String>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> ModelReport<'a> {
     fn new(name: &'a str, found: &'a Found, config: &Config) -> Self {
         let Model {
             window,
@@ -99,7 +98,7 @@ impl<'a> Answer<'a> {
             json,
             tools,
             disputed,
-            prices: config.models().prices(name).map(|prices| AnsweredPrices {
+            prices: config.models().prices(name).map(|prices| PriceReport {
                 input: prices.input.to_string(),
                 output: prices.output.to_string(),
                 cached_input: prices.cached_input.map(|price| price.to_string()),
@@ -113,17 +112,17 @@ impl Models {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
         match &self.name {
-            Some(name) => self.one(name, &config, &mut notes),
+            Some(name) => self.show(name, &config, &mut notes),
             None => self.list(&config, &mut notes),
         }
     }
 
-    fn one(&self, name: &str, config: &Config, notes: &mut Notes) -> Result<Ending, Failure> {
+    fn show(&self, name: &str, config: &Config, notes: &mut Notes) -> Result<Ending, Failure> {
         let models = config.models();
         let found = models.find(name);
         let mut results = Results::new();
         if self.json {
-            results.object(&Answer::new(name, &found, config))?;
+            results.object(&ModelReport::new(name, &found, config))?;
         } else {
             let own = found
                 .entry
@@ -139,7 +138,7 @@ impl Models {
             }
         }
         note_unknown(name, &models, notes);
-        Ok(Ending::Whole)
+        Ok(Ending::Done)
     }
 
     fn list(&self, config: &Config, notes: &mut Notes) -> Result<Ending, Failure> {
@@ -164,11 +163,11 @@ impl Models {
             .collect();
         let mut results = Results::new();
         if self.json {
-            let answers: Vec<_> = listed
+            let reports: Vec<_> = listed
                 .iter()
-                .map(|(name, found)| Answer::new(name, found, config))
+                .map(|(name, found)| ModelReport::new(name, found, config))
                 .collect();
-            results.object(&answers)?;
+            results.object(&reports)?;
         } else {
             let width = results.is_terminal().then(draw::terminal_width);
             for line in draw::model_table(&listed, width) {
@@ -179,27 +178,27 @@ impl Models {
             }
         }
         if listed.is_empty() {
-            notes.note(format_args!("no model has `{word}` in its name"));
+            notes.note(format_args!("no model name contains `{word}`"));
         }
-        Ok(Ending::whole_if(!listed.is_empty()))
+        Ok(Ending::done_if(!listed.is_empty()))
     }
 }
 
-/// Says so if nothing is known about a model, and which was perhaps meant.
+/// Notes that a model is unknown, with similar names.
 pub(super) fn note_unknown(name: &str, models: &overlock_budget::Models, notes: &mut Notes) {
     if models.find(name).how != How::Default {
         return;
     }
     notes.note(format_args!(
-        "nothing is known about `{}`: a window of {DEFAULT_WINDOW} is a guess",
+        "unknown model `{}`: assuming a context window of {DEFAULT_WINDOW} tokens",
         draw::head(name.as_bytes(), draw::SENTENCE_COLUMNS).text
     ));
     let all = models.all();
-    let like = several_nearest(name, all.keys().map(String::as_str), 3);
-    notes.hint(if like.is_empty() {
-        "say what it can take in overlock.toml, under [models]".to_owned()
+    let similar = several_nearest(name, all.keys().map(String::as_str), 3);
+    notes.hint(if similar.is_empty() {
+        "describe it in overlock.toml, under [models]".to_owned()
     } else {
-        let like: Vec<_> = like.iter().map(|name| format!("`{name}`")).collect();
-        format!("did you mean {}?", like.join(", "))
+        let similar: Vec<_> = similar.iter().map(|name| format!("`{name}`")).collect();
+        format!("did you mean {}?", similar.join(", "))
     });
 }

@@ -1,20 +1,19 @@
-//! `overlock render`: the structure from the root to the cut, under a budget.
+//! `overlock render`: prints a cut document within a budget of characters.
 
 use clap::{Args, ValueEnum};
 use overlock_json::{LEAST_LIMIT, RenderedText, render_object};
 use overlock_json::{RenderOptions, render};
 
-use super::{Form, no_json};
+use super::{FormatArgs, no_json};
 use crate::batch;
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
 use crate::output::{Notes, Results};
 
-/// Show a cut document under a budget, for a prompt
+/// Shorten a cut document for a prompt
 ///
-/// The text ends exactly at the cut. Only values cost budget, structure is free; the
-/// budget is spent from the cut towards the root, and what it does not reach appears
-/// as hints such as `<str>` or `<object>`.
+/// The output ends exactly at the cut. Only the characters of values count; keys and brackets are
+/// free. Values near the cut are kept first, all others become hints such as `<str>` or `<object>`.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock render --budget 100 --cut-value tail report.cut.json\n\n\
@@ -23,25 +22,25 @@ pub(crate) struct Render {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
-    form: Form,
-    /// How many characters of values may be written
+    format: FormatArgs,
+    /// The largest number of characters of values
     #[arg(long, value_name = "N", default_value_t = RenderOptions::default().budget, value_parser = parse_budget, allow_negative_numbers = true)]
     budget: usize,
-    /// How the value that was cut appears
+    /// How to show the value that was cut
     #[arg(long, value_name = "HOW", default_value = "hint")]
     cut_value: CutValue,
-    /// The most characters the whole text may have, structure included; at least 200
+    /// The largest number of characters of the output, at least 200
     #[arg(long, value_name = "N", value_parser = parse_limit, allow_negative_numbers = true)]
     limit: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum CutValue {
-    /// By the rule for every value: in full if it fits, else as a hint
+    /// Like every value: in full if it fits, otherwise as a hint
     Hint,
-    /// Always verbatim, outside of the budget
+    /// In full, without counting its characters
     Keep,
-    /// Its last characters that fit
+    /// The last characters that fit
     Tail,
 }
 
@@ -64,7 +63,7 @@ impl Render {
             limit: self.limit,
             ..RenderOptions::default()
         };
-        if self.form.jsonl {
+        if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
             return batch::run(source, &self.source.name(), move |object| {
                 render_object(object, options)
@@ -72,17 +71,17 @@ impl Render {
         }
         let text = self.source.read(&mut notes)?;
         let rendered = render(&text.bytes, &options)
-            .map_err(|reason| no_json(reason, &text.name, &self.form))?;
-        if self.form.json {
+            .map_err(|reason| no_json(reason, &text.name, &self.format))?;
+        if self.format.json {
             Results::new().object(&RenderedText { rendered })?;
         } else {
             Results::new().document(&[rendered.as_bytes()])?;
         }
-        Ok(Ending::Whole)
+        Ok(Ending::Done)
     }
 }
 
-const NOT_A_NUMBER: &str = "must be a whole number from 0 on";
+const NOT_A_NUMBER: &str = "must be a non-negative integer";
 
 fn parse_budget(argument: &str) -> Result<usize, String> {
     argument.parse().map_err(|_| NOT_A_NUMBER.into())

@@ -1,20 +1,20 @@
-//! `overlock repair`: malformed JSON as models write it becomes valid JSON.
+//! `overlock repair`: turns malformed JSON, as models write it, into valid JSON.
 
 use clap::{Args, ValueEnum};
 use overlock_json::RepairOptions;
 use overlock_json::{repair_object, repair_text};
 
-use super::{Form, no_json};
+use super::{FormatArgs, no_json};
 use crate::batch;
 use crate::draw;
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
 use crate::output::{Notes, Results};
 
-/// Turn malformed JSON into valid JSON
+/// Repair malformed JSON
 ///
-/// Comments, commas, quotes, escapes, literals, brackets, fences and prose are put
-/// right. Valid JSON comes back byte for byte.
+/// Corrects commas, quotes, escapes, literals and brackets, and removes comments, Markdown fences
+/// and prose. Valid JSON is returned byte for byte.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ echo \"{name: 'Ada', langs: [None, True,],}\" | overlock repair\n  \
@@ -24,20 +24,20 @@ pub(crate) struct Repair {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
-    form: Form,
-    /// List what was put right, and where, on standard error
+    format: FormatArgs,
+    /// List the fixes and their positions on standard error
     #[arg(long)]
     fixes: bool,
-    /// What becomes of several documents in a row
+    /// What to do with several documents in one text
     #[arg(long, value_name = "WHICH", default_value = "array")]
     several: Several,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Several {
-    /// An array of them all
+    /// Print an array of all documents
     Array,
-    /// The first alone
+    /// Print only the first one
     First,
 }
 
@@ -56,27 +56,27 @@ impl Repair {
         let options = RepairOptions {
             several: self.several.into(),
         };
-        if self.form.jsonl {
+        if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
             return batch::run(source, &self.source.name(), move |object| {
                 repair_object(object, options)
             });
         }
         let text = self.source.read(&mut notes)?;
-        let answer = repair_text(&text.bytes, options)
-            .map_err(|reason| no_json(reason, &text.name, &self.form))?;
-        if self.form.json {
-            Results::new().object(&answer)?;
-            return Ok(Ending::Whole);
+        let repaired = repair_text(&text.bytes, options)
+            .map_err(|reason| no_json(reason, &text.name, &self.format))?;
+        if self.format.json {
+            Results::new().object(&repaired)?;
+            return Ok(Ending::Done);
         }
-        Results::new().document(&[answer.json.as_bytes()])?;
+        Results::new().document(&[repaired.json.as_bytes()])?;
         if self.fixes {
-            for fix in &answer.fixes {
+            for fix in &repaired.fixes {
                 let position = draw::Position::of(&text.bytes, fix.offset);
                 notes.line(format_args!("{position}: {}", draw::fix_name(*fix)));
             }
-            notes.note(draw::fixes(&answer.fixes));
+            notes.note(draw::fixes(&repaired.fixes));
         }
-        Ok(Ending::Whole)
+        Ok(Ending::Done)
     }
 }

@@ -1,4 +1,4 @@
-//! `overlock search`: where an index speaks of something.
+//! `overlock search`: searches indexed source code.
 
 use std::path::Path;
 
@@ -16,41 +16,42 @@ use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use crate::runs;
 
-/// Search what `overlock index` has kept
+/// Search indexed source code
 ///
-/// By words: those nodes first that have all of them, `order service` finds `OrderService`. By
-/// meaning, or by both, if the index has vectors: give the model that made them with --embed.
+/// A keyword search ranks code that contains all words first; `order service` finds `OrderService`.
+/// A semantic or hybrid search needs an index with vectors and --embed with the same model.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock search 'close order'\n  \
     $ overlock search --type hybrid --embed nomic-embed-text --path 'src/**/*.cs' 'who is billed'\n\n\
     Exit codes: 0 found; 1 nothing found; 2 bad usage, or no such store or repository.")]
 pub(crate) struct Search {
-    /// What to look for
+    /// The words to search for
     #[arg(value_name = "QUERY")]
     query: String,
-    /// How: by words, by meaning, or by both [default: keyword, with --embed hybrid]
+    /// The type of search [default: keyword, with --embed hybrid]
     #[arg(long = "type", value_name = "TYPE", value_enum)]
-    kind: Option<Kind>,
-    /// Only in this repository
+    kind: Option<SearchKind>,
+    /// Search only this repository
     #[arg(long, value_name = "NAME")]
     repository: Option<String>,
-    /// Only in this language: `sql`, `dotnet` or `unknown`
+    /// Search only files in this language
     #[arg(long, value_name = "LANGUAGE", value_parser = ["sql", "dotnet", "unknown"])]
     language: Option<String>,
-    /// Only in files whose path is this, begins with this folder, or looks like this: `src/**/*.cs`;
-    /// from the root of the repository on, or a whole path into the folder that was indexed
+    /// Search only this file, this folder, or files that match this pattern, such as `src/**/*.cs`;
+    /// relative to the root of the repository, or an absolute path
     #[arg(long, value_name = "PATTERN")]
     path: Option<String>,
-    /// How many at most, from 1 to 1000
+    /// The largest number of hits, from 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// Where the index is kept [default: `store.url`, else runs.db in the user's data folder]
+    /// The store with the index, `sqlite://FILE` or `postgres://…` [default: `store.url`, else
+    /// runs.db in the user's data folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     #[command(flatten)]
     embedding: EmbeddingSource,
-    /// Answer with one JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -58,27 +59,27 @@ pub(crate) struct Search {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum SearchKind {
     /// By words
     Keyword,
-    /// By meaning
+    /// By meaning, with vectors
     Semantic,
     /// By both
     Hybrid,
 }
 
-/// The answer to machines.
+/// The output of `--json`.
 #[derive(Serialize)]
-struct Answer<'a> {
-    hits: Vec<FoundNode<'a>>,
+struct SearchReport<'a> {
+    hits: Vec<HitReport<'a>>,
 }
 
 #[derive(Serialize)]
-struct FoundNode<'a> {
+struct HitReport<'a> {
     id: &'a str,
     repository: &'a str,
     path: &'a str,
-    /// Where it says what was looked for, else where it begins.
+    /// The first line with a match, else the first line of the node.
     line: u32,
     first_line: u32,
     last_line: u32,
@@ -95,10 +96,10 @@ struct FoundNode<'a> {
     text: &'a str,
 }
 
-/// A line that holds some of what was looked for.
+/// A line that contains some of the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct Match<'a> {
-    /// Its number in the file, unless something was left out before it.
+    /// Its number in the file, unless lines were left out before it.
     line: Option<u32>,
     text: &'a str,
 }
@@ -110,25 +111,25 @@ impl Search {
         let words = words(&self.query);
         if words.is_empty() {
             return Err(Failure::Usage {
-                message: "there is no word to look for".into(),
-                hint: "give a word or more, as in `overlock search 'close order'`".into(),
+                message: "the query has no words".into(),
+                hint: "give one or more words, as in `overlock search 'close order'`".into(),
             });
         }
         let embedder = self.embedding.open(&config)?;
         let kind = match (self.kind, &embedder) {
-            (Some(Kind::Semantic | Kind::Hybrid), None) => {
+            (Some(SearchKind::Semantic | SearchKind::Hybrid), None) => {
                 return Err(Failure::Usage {
-                    message: "search by meaning needs the model that made the vectors".into(),
-                    hint: "give it with --embed MODEL, or search by --type keyword".into(),
+                    message: "a semantic search needs the model that made the vectors".into(),
+                    hint: "give it with --embed MODEL, or use --type keyword".into(),
                 });
             }
             (Some(kind), _) => kind,
-            (None, Some(_)) => Kind::Hybrid,
-            (None, None) => Kind::Keyword,
+            (None, Some(_)) => SearchKind::Hybrid,
+            (None, None) => SearchKind::Keyword,
         };
         let store = runs::open_to_read(self.store.as_deref(), &config)?;
         let numbers = match &embedder {
-            Some(embedder) if kind != Kind::Keyword => embedder
+            Some(embedder) if kind != SearchKind::Keyword => embedder
                 .embed(&[&self.query])
                 .map_err(|source| Failure::Upstream { source })?
                 .swap_remove(0),
@@ -138,23 +139,23 @@ impl Search {
             model: embedder.as_ref().map_or("", |embedder| &embedder.model),
             numbers: &numbers,
         };
-        let whole = self.path.as_deref().map(Path::new);
-        let whole = whole.filter(|path| path.is_absolute());
-        let known = match (&store, whole) {
+        let absolute = self.path.as_deref().map(Path::new);
+        let absolute = absolute.filter(|path| path.is_absolute());
+        let known = match (&store, absolute) {
             (Some(store), Some(_)) => repositories(&**store)?,
             _ => Vec::new(),
         };
-        let place = self.place(whole, &known);
+        let scope = self.scope(absolute, &known);
         let query = Query {
             search: match kind {
-                Kind::Keyword => How::Keyword(&self.query),
-                Kind::Semantic => How::Semantic(vector),
-                Kind::Hybrid => How::Hybrid(&self.query, vector),
+                SearchKind::Keyword => How::Keyword(&self.query),
+                SearchKind::Semantic => How::Semantic(vector),
+                SearchKind::Hybrid => How::Hybrid(&self.query, vector),
             },
             filter: Filter {
-                repository: place.repository,
+                repository: scope.repository,
                 language: self.language.as_deref(),
-                path: place.path.as_ref(),
+                path: scope.path.as_ref(),
             },
             limit: self.limit,
         };
@@ -162,46 +163,55 @@ impl Search {
             Some(store) => self.find(&**store, &query, embedder.as_ref())?,
             None => Vec::new(),
         };
-        self.tell(&hits, &words)?;
-        let is_by_meaning = hits.iter().any(|hit| hit.semantic.is_some());
-        if let (Some(embedder), false) = (&embedder, kind == Kind::Keyword || is_by_meaning) {
+        self.print(&hits, &words)?;
+        let has_semantic_hit = hits.iter().any(|hit| hit.semantic.is_some());
+        if let (Some(embedder), false) =
+            (&embedder, kind == SearchKind::Keyword || has_semantic_hit)
+        {
             notes.note(format_args!(
-                "nothing was found by meaning: there may be no vectors of `{}`",
+                "no semantic hits: the index may have no vectors of `{}`",
                 embedder.model
             ));
-            notes.hint("`overlock index DIR --embed MODEL` makes them");
+            notes.hint("create vectors with `overlock index DIR --embed MODEL`");
         } else if hits.is_empty() && !self.json {
-            notes.note("nothing was found");
-            notes.hint("`overlock index DIR` keeps what is searched");
+            notes.note("nothing found");
+            notes.hint("index source code with `overlock index DIR`");
         }
-        Ok(Ending::whole_if(!hits.is_empty()))
+        Ok(Ending::done_if(!hits.is_empty()))
     }
 
-    /// Where to look. A whole path into a folder that was indexed is one of its repository.
-    fn place<'a>(&'a self, whole: Option<&Path>, known: &'a [RepositorySummary]) -> Place<'a> {
+    /// The repository and path to search. An absolute path is mapped to its repository.
+    fn scope<'a>(
+        &'a self,
+        absolute: Option<&Path>,
+        known: &'a [RepositorySummary],
+    ) -> SearchScope<'a> {
         let repository = self.repository.as_deref();
-        let whole = whole.map(|path| path.canonicalize().unwrap_or(path.into()));
+        let absolute = absolute.map(|path| path.canonicalize().unwrap_or(path.into()));
         let owners = known
             .iter()
             .filter(|known| repository.is_none_or(|name| name == known.name));
         let owners = owners.filter_map(|known| {
-            let inside = whole.as_ref()?.strip_prefix(known.folder.as_ref()?).ok()?;
+            let inside = absolute
+                .as_ref()?
+                .strip_prefix(known.folder.as_ref()?)
+                .ok()?;
             Some((known, inside.to_str()?))
         });
-        // Of folders in one another the innermost, unless one of them is asked for.
+        // The innermost of nested folders, unless a repository is given.
         match owners.min_by_key(|(_, inside)| inside.len()) {
-            Some((owner, inside)) => Place {
+            Some((owner, inside)) => SearchScope {
                 repository: Some(&owner.name),
                 path: Some(PathPattern::new(inside)),
             },
-            None => Place {
+            None => SearchScope {
                 repository,
                 path: self.path.as_deref().map(PathPattern::new),
             },
         }
     }
 
-    /// What is found. That nothing is says little of a place that is not there.
+    /// Searches. Without hits, a repository or path that does not exist is an error.
     fn find(
         &self,
         store: &dyn Store,
@@ -209,7 +219,7 @@ impl Search {
         embedder: Option<&Embedder>,
     ) -> Result<Vec<Hit>, Failure> {
         let failed = |source| match embedder {
-            Some(embedder) => embedder.unfit(source),
+            Some(embedder) => embedder.store_failure(source),
             None => Failure::Store { source },
         };
         let hits = store.search(query).map_err(failed)?;
@@ -233,28 +243,28 @@ impl Search {
                 }
             }
             if !names.is_empty() {
-                return Err(no_path(asked));
+                return Err(unknown_path(asked));
             }
         }
         Ok(hits)
     }
 
-    fn tell(&self, hits: &[Hit], words: &[String]) -> Result<(), Failure> {
+    fn print(&self, hits: &[Hit], words: &[String]) -> Result<(), Failure> {
         let mut results = Results::new();
         if self.json {
-            let hits = hits.iter().map(|hit| FoundNode::new(hit, words)).collect();
-            return results.object(&Answer { hits });
+            let hits = hits.iter().map(|hit| HitReport::new(hit, words)).collect();
+            return results.object(&SearchReport { hits });
         }
         let first = hits.first().map(|hit| &hit.node.repository);
-        let is_several = hits.iter().any(|hit| Some(&hit.node.repository) != first);
+        let names_repository = hits.iter().any(|hit| Some(&hit.node.repository) != first);
         for hit in hits {
-            show(hit, words, is_several, &mut results)?;
+            print_hit(hit, words, names_repository, &mut results)?;
         }
         Ok(())
     }
 }
 
-impl<'a> FoundNode<'a> {
+impl<'a> HitReport<'a> {
     fn new(hit: &'a Hit, words: &[String]) -> Self {
         let node = &hit.node;
         let matches = matches(&node.text, node.lines.0, words);
@@ -283,53 +293,49 @@ fn repositories(store: &dyn Store) -> Result<Vec<RepositorySummary>, Failure> {
     all.map_err(|source| Failure::Store { source })
 }
 
-/// Where to look.
-struct Place<'a> {
+struct SearchScope<'a> {
     repository: Option<&'a str>,
     path: Option<PathPattern>,
 }
 
-/// No file is there, and what was given may mean something else than it was taken for.
-fn no_path(asked: &str) -> Failure {
-    let hint = if Path::new(asked).is_absolute() {
-        "paths are relative to the folder that was indexed, as in `src/Order.cs`; no indexed folder \
-         holds this one"
-    } else if asked.contains(['[', ']', '{', '}', '!']) {
-        "in a pattern `*`, `?` and `**` stand for others, as in `src/**/*.cs`; `[`, `{` and `!` only \
-         for themselves"
+/// No indexed file matches the path; the hint explains how paths are read.
+fn unknown_path(path: &str) -> Failure {
+    let hint = if Path::new(path).is_absolute() {
+        "no indexed folder contains this path; give a path relative to the indexed folder, as in \
+         `src/Order.cs`"
+    } else if path.contains(['[', ']', '{', '}', '!']) {
+        "in a pattern, `*`, `?` and `**` are wildcards, as in `src/**/*.cs`; `[`, `{` and `!` are not"
     } else {
-        "give a file, a folder or a pattern as it is seen from the folder that was indexed, as in \
-         `src/**/*.cs`"
+        "give a file, a folder or a pattern relative to the indexed folder, as in `src/**/*.cs`"
     };
     Failure::Usage {
-        message: format!("no file that was indexed has a path like `{asked}`"),
+        message: format!("no indexed file matches the path `{path}`"),
         hint: hint.into(),
     }
 }
 
-/// The first line that holds what was looked for, if its number is known.
+/// The first line with a match, if its number is known.
 fn line_of(first: u32, matches: &[Match<'_>]) -> u32 {
     matches.iter().find_map(|one| one.line).unwrap_or(first)
 }
 
-fn show(
+fn print_hit(
     hit: &Hit,
     words: &[String],
-    is_several: bool,
+    names_repository: bool,
     results: &mut Results,
 ) -> Result<(), Failure> {
-    /// Enough to see what it is about.
     const SHOWN: usize = 3;
     let node = &hit.node;
     let matches = matches(&node.text, node.lines.0, words);
     let line = line_of(node.lines.0, &matches);
-    let of = if is_several {
+    let repository = if names_repository {
         format!("{}: ", draw::plain(&node.repository))
     } else {
         String::new()
     };
     results.line(&format!(
-        "{STRONG}{of}{}:{line}{STRONG:#}  {} {}  {FAINT}{:.4}{FAINT:#}",
+        "{STRONG}{repository}{}:{line}{STRONG:#}  {} {}  {FAINT}{:.4}{FAINT:#}",
         draw::plain(&node.path),
         node.kind,
         draw::plain(&node.qualified),
@@ -358,7 +364,6 @@ fn words(query: &str) -> Vec<String> {
 
 /// The lines of a text that hold some of the words, those with the most of them first.
 fn matches<'a>(text: &'a str, first: u32, words: &[String]) -> Vec<Match<'a>> {
-    /// More are no longer about what was looked for.
     const MOST: usize = 20;
     let mut number = Some(first);
     let mut found = Vec::new();
@@ -377,7 +382,7 @@ fn matches<'a>(text: &'a str, first: u32, words: &[String]) -> Vec<Match<'a>> {
                 },
             ));
         }
-        // After what was left out nobody knows how many lines there were.
+        // `… 4 lines` replaces a body, so the line numbers after it are unknown.
         let is_known = !line.contains("… ");
         number = number
             .filter(|_| is_known)
@@ -391,7 +396,7 @@ fn matches<'a>(text: &'a str, first: u32, words: &[String]) -> Vec<Match<'a>> {
         .collect()
 }
 
-/// A line in which the words stand out.
+/// The line with the words highlighted.
 fn marked(line: &str, words: &[String]) -> String {
     let lower: Vec<char> = line
         .chars()
@@ -409,19 +414,19 @@ fn marked(line: &str, words: &[String]) -> String {
         }
     }
     let mut out = String::with_capacity(line.len());
-    let mut was = false;
-    for (character, &is) in line.chars().zip(&is_marked) {
-        if is != was {
-            out.push_str(&if is {
+    let mut in_mark = false;
+    for (character, &is_marked) in line.chars().zip(&is_marked) {
+        if is_marked != in_mark {
+            out.push_str(&if is_marked {
                 NEW.render().to_string()
             } else {
                 NEW.render_reset().to_string()
             });
-            was = is;
+            in_mark = is_marked;
         }
         out.push(character);
     }
-    if was {
+    if in_mark {
         out.push_str(&NEW.render_reset().to_string());
     }
     out
@@ -444,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stand_out_whatever_their_case() {
+    fn highlights_words_in_any_case() {
         let shown = marked("OrderÄ order", &words("order"));
         assert_eq!(
             anstream::adapter::strip_str(&shown).to_string(),

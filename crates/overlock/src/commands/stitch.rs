@@ -1,4 +1,4 @@
-//! `overlock stitch`: the pieces of a long answer become one document.
+//! `overlock stitch`: joins the pieces of a long answer into one document.
 
 use std::path::PathBuf;
 
@@ -6,34 +6,33 @@ use clap::{Args, ValueEnum};
 use overlock_json::{Outcome, PartialDocument, Seam, StitchOptions, stitch};
 use overlock_json::{stitch_object, stitched};
 
-use super::{Form, no_json};
+use super::{FormatArgs, no_json};
 use crate::batch;
 use crate::draw::{self, Join, SeamDrawing};
 use crate::ending::{Ending, Failure};
-use crate::input::{self, Source, Text};
+use crate::input::{self, InputText, Source};
 use crate::output::{Notes, Results};
 
 /// Join the pieces of a cut document
 ///
-/// The first piece is the base; each further one is joined where it overlaps, or
-/// refused. The document goes to standard output, as far as it got; each seam is shown
-/// on standard error.
+/// Each piece after the first is joined where it overlaps the text so far, or refused. The document
+/// goes to standard output, even if it is incomplete; the seams are shown on standard error.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ echo -n '[\"one\", \"two and a ha' > a; echo '\"two and a half\", \"three\"]' > b\n  \
     $ overlock stitch a b --expected-overlap '\"two and a ha'\n  \
     [\"one\", \"two and a half\", \"three\"]\n\n\
-    Exit codes: 0 whole; 1 still cut, or a seam was refused; 2 bad usage or unreadable input.")]
+    Exit codes: 0 complete; 1 still cut, or a piece was refused; 2 bad usage or unreadable input.")]
 pub(crate) struct Stitch {
-    /// The pieces in order, `-` for standard input; with --jsonl one file, or nothing
+    /// The pieces in order, `-` for standard input; with --jsonl one file, or none
     #[arg(value_name = "PART")]
     parts: Vec<PathBuf>,
     #[command(flatten)]
-    form: Form,
-    /// How the pieces were asked for
+    format: FormatArgs,
+    /// How the pieces were requested
     #[arg(long, value_name = "HOW", default_value = "auto")]
     protocol: Protocol,
-    /// What the next piece was asked to repeat; once for each seam, in order
+    /// The text that the next piece was asked to repeat; once for each seam, in order
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     expected_overlap: Vec<String>,
 }
@@ -61,8 +60,8 @@ impl From<Protocol> for overlock_json::Protocol {
 impl Stitch {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
-        if self.form.jsonl {
-            return self.run_lines(&mut notes);
+        if self.format.jsonl {
+            return self.run_batch(&mut notes);
         }
         self.check_usage()?;
         let texts = self
@@ -76,9 +75,14 @@ impl Stitch {
         self.join(first, rest, &mut notes)
     }
 
-    fn join(&self, first: &Text, rest: &[Text], notes: &mut Notes) -> Result<Ending, Failure> {
+    fn join(
+        &self,
+        first: &InputText,
+        rest: &[InputText],
+        notes: &mut Notes,
+    ) -> Result<Ending, Failure> {
         let mut base = PartialDocument::read(&first.bytes)
-            .map_err(|reason| no_json(reason, &first.name, &self.form))?;
+            .map_err(|reason| no_json(reason, &first.name, &self.format))?;
         let mut seams = Vec::new();
         for (index, part) in rest.iter().enumerate() {
             let options = StitchOptions {
@@ -86,7 +90,7 @@ impl Stitch {
                 expected_overlap: self.expected_overlap.get(index).map(String::as_str),
             };
             let seam = stitch(&mut base, &part.bytes, &options);
-            if !self.form.json {
+            if !self.format.json {
                 let join = Join::from(&seam);
                 let drawing = SeamDrawing::new(base.text().as_bytes(), &part.bytes, &join);
                 let title = format!("seam {} ({})", index + 1, part.name);
@@ -96,23 +100,23 @@ impl Stitch {
             }
             seams.push(seam);
         }
-        let whole = base.is_complete() && !seams.iter().any(is_refused);
-        if self.form.json {
+        let is_done = base.is_complete() && !seams.iter().any(is_refused);
+        if self.format.json {
             Results::new().object(&stitched(&base, &seams))?;
-            return Ok(Ending::whole_if(whole));
+            return Ok(Ending::done_if(is_done));
         }
         Results::new().document(&[base.text().as_bytes()])?;
         if let Some(cut) = base.cut() {
             notes.note(format_args!("still cut, {}", draw::cut_sentence(&cut)));
         }
-        Ok(Ending::whole_if(whole))
+        Ok(Ending::done_if(is_done))
     }
 
-    fn run_lines(self, notes: &mut Notes) -> Result<Ending, Failure> {
+    fn run_batch(self, notes: &mut Notes) -> Result<Ending, Failure> {
         if self.parts.len() > 1 || !self.expected_overlap.is_empty() {
             return Err(Failure::Usage {
-                message: "with --jsonl the parts and their overlaps come in the lines".into(),
-                hint: "give one file of lines such as {\"parts\":[\"…\",\"…\"],\"expected_overlap\":\"…\"}".into(),
+                message: "with --jsonl the input lines have the parts and their overlaps".into(),
+                hint: "give one file with lines such as {\"parts\":[\"…\",\"…\"],\"expected_overlap\":\"…\"}".into(),
             });
         }
         let source = Source::from(self.parts.into_iter().next());
@@ -153,12 +157,11 @@ impl Stitch {
 fn too_few_parts() -> Failure {
     Failure::Usage {
         message: "stitch needs at least two parts".into(),
-        hint: "give the base and the pieces that follow it: overlock stitch A B …".into(),
+        hint: "give the first piece and those that follow: overlock stitch A B …".into(),
     }
 }
 
-/// Whether a piece brought something that is not in the document. One that only repeats
-/// what is there already takes nothing away from a whole document.
+/// Whether a piece was refused. One that only repeats known text is no failure.
 fn is_refused(seam: &Seam) -> bool {
     !seam.outcome.is_accepted() && !matches!(seam.outcome, Outcome::Repeat)
 }

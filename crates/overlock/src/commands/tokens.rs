@@ -1,4 +1,4 @@
-//! `overlock tokens`: how many tokens a text is.
+//! `overlock tokens`: counts the tokens of a text.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use overlock_json::clean_encoding;
 use serde::Serialize;
 
 use super::models::note_unknown;
-use super::{Form, parse_tokens};
+use super::{FormatArgs, parse_tokens};
 use crate::batch;
 use crate::config::{Config, ConfigSource};
-use crate::counter::{Counter, Named};
+use crate::counter::{Counter, EncodingArgs};
 use crate::draw;
 use crate::ending::{Ending, Failure};
 use crate::input::Source;
@@ -19,9 +19,9 @@ use crate::output::{Notes, Results};
 
 /// Count the tokens of a text
 ///
-/// With the tokenizer of a model, an encoding by name, or any Hugging Face tokenizer.json. Text
-/// that only looks like a control token is counted as text. Where a model's own tokenizer is not
-/// at hand another one stands in, and the answer says that it is an estimate.
+/// Uses the tokenizer of a model, an encoding, or any Hugging Face tokenizer.json. Text that looks
+/// like a control token is counted as text. If the model's own tokenizer is not available, another
+/// one is used, and the count is marked as an estimate.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ echo -n 'Where is the nearest river?' | overlock tokens --model gpt-4o\n  \
@@ -31,37 +31,37 @@ pub(crate) struct Tokens {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
-    form: Form,
+    format: FormatArgs,
     #[command(flatten)]
-    way: Way,
-    /// Stop at this many tokens: a text with more gets no number, and exit code 1
+    counter: CounterArgs,
+    /// Stop counting at this many tokens; a longer text gives no count and exit code 1
     #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true)]
     limit: Option<u64>,
-    /// Print the longest beginning of the text that has at most this many tokens
+    /// Print the longest beginning of the text with at most this many tokens
     #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true,
           conflicts_with = "limit")]
     truncate: Option<u64>,
-    /// Keep the end of the text, and not its beginning
+    /// Keep the end of the text instead of the beginning
     #[arg(long, requires = "truncate")]
     from_end: bool,
     #[command(flatten)]
     config: ConfigSource,
 }
 
-/// What to count with; one of them.
+/// How to count: at most one of these.
 #[derive(Args, Debug)]
-pub(super) struct Way {
-    /// Count as this model does [default: `budget.model` of the configuration]
+pub(super) struct CounterArgs {
+    /// Count with the tokenizer of this model [default: `budget.model` of the configuration]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["encoding", "tokenizer"])]
     model: Option<String>,
     #[command(flatten)]
-    named: Named,
+    encoding: EncodingArgs,
 }
 
-/// The answer to machines.
+/// The output of `--json`.
 #[derive(Serialize)]
-struct Answer {
-    /// None if there are more than the limit.
+struct TokensReport {
+    /// `None` above the limit.
     tokens: Option<u64>,
     exact: bool,
     counter: String,
@@ -74,9 +74,9 @@ struct Answer {
     text: Option<String>,
 }
 
-/// The answer to one line of many.
+/// An output line of `--jsonl`.
 #[derive(Serialize)]
-struct LineAnswer {
+struct TokensLine {
     tokens: Option<u64>,
     exact: bool,
     counter: String,
@@ -84,9 +84,9 @@ struct LineAnswer {
     text: Option<String>,
 }
 
-/// What is asked of a text.
+/// What to do with a text.
 #[derive(Clone, Copy)]
-enum Question {
+enum CountTask {
     Count,
     CountUpTo(u64),
     Truncate(u64, Keep),
@@ -96,18 +96,18 @@ impl Tokens {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
-        let (counter, model) = self.way.counter(&config, &mut notes)?;
-        let question = self.question();
+        let (counter, model) = self.counter.open(&config, &mut notes)?;
+        let task = self.task();
         let exact = counter.provenance == Provenance::Exact;
         counter.note(&mut notes);
-        if self.form.jsonl {
+        if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
             let tokens = Arc::clone(&counter.tokens);
             let name = counter.name;
             return batch::run(source, &self.source.name(), move |mut object| {
                 let text = object.text("text")?;
-                let (count, kept) = question.answer(&text, tokens.as_ref());
-                Ok(LineAnswer {
+                let (count, kept) = task.run(&text, tokens.as_ref());
+                Ok(TokensLine {
                     tokens: count,
                     exact,
                     counter: name.clone(),
@@ -117,10 +117,10 @@ impl Tokens {
         }
         let text = self.source.read(&mut notes)?;
         let text = clean_encoding(&text.bytes).text;
-        let (count, kept) = question.answer(&text, counter.tokens.as_ref());
+        let (count, kept) = task.run(&text, counter.tokens.as_ref());
         let mut results = Results::new();
-        if self.form.json {
-            results.object(&Answer {
+        if self.format.json {
+            results.object(&TokensReport {
                 tokens: count,
                 exact,
                 counter: counter.name,
@@ -130,12 +130,12 @@ impl Tokens {
                 text: kept.map(str::to_owned),
             })?;
         } else {
-            self.tell(count, kept, &mut results, &mut notes)?;
+            self.print(count, kept, &mut results, &mut notes)?;
         }
-        Ok(Ending::whole_if(count.is_some()))
+        Ok(Ending::done_if(count.is_some()))
     }
 
-    fn tell(
+    fn print(
         &self,
         count: Option<u64>,
         kept: Option<&str>,
@@ -150,29 +150,29 @@ impl Tokens {
             (Some(count), None) => results.line(&count.to_string())?,
             (None, _) => {
                 let limit = draw::grouped_tokens(self.limit.unwrap_or(u64::MAX));
-                notes.note(format_args!("there are more than {limit} tokens"));
+                notes.note(format_args!("the text has more than {limit} tokens"));
             }
         }
         Ok(())
     }
 
-    fn question(&self) -> Question {
+    fn task(&self) -> CountTask {
         let keep = if self.from_end {
             Keep::End
         } else {
             Keep::Start
         };
         match (self.limit, self.truncate) {
-            (_, Some(tokens)) => Question::Truncate(tokens, keep),
-            (Some(limit), None) => Question::CountUpTo(limit),
-            (None, None) => Question::Count,
+            (_, Some(tokens)) => CountTask::Truncate(tokens, keep),
+            (Some(limit), None) => CountTask::CountUpTo(limit),
+            (None, None) => CountTask::Count,
         }
     }
 }
 
-impl Question {
-    /// The tokens, unless there are too many; and what is kept of the text, if that was asked.
-    fn answer<'text>(
+impl CountTask {
+    /// The number of tokens, unless it exceeds the limit, and the truncated text.
+    fn run<'text>(
         self,
         text: &'text str,
         tokens: &dyn CountTokens,
@@ -188,24 +188,27 @@ impl Question {
     }
 }
 
-impl Way {
-    /// Whether something to count with was named on the command line.
-    pub(super) fn is_named(&self) -> bool {
-        self.model.is_some() || self.named.encoding.is_some() || self.named.tokenizer.is_some()
+impl CounterArgs {
+    pub(super) fn is_given(&self) -> bool {
+        let EncodingArgs {
+            encoding,
+            tokenizer,
+        } = &self.encoding;
+        self.model.is_some() || encoding.is_some() || tokenizer.is_some()
     }
 
-    /// Who counts, and the model it is for.
-    pub(super) fn counter(
+    /// The counter, and the model whose tokens it counts.
+    pub(super) fn open(
         &self,
         config: &Config,
         notes: &mut Notes,
     ) -> Result<(Counter, Option<String>), Failure> {
-        if let Some(counter) = self.named.counter()? {
+        if let Some(counter) = self.encoding.counter()? {
             return Ok((counter, None));
         }
         let Some(model) = self.model.as_deref().or(config.budget.model.as_deref()) else {
             return Err(Failure::Usage {
-                message: "nothing to count with is named".into(),
+                message: "no model or encoding given".into(),
                 hint: "give --model NAME, --encoding NAME or --tokenizer FILE, or set \
                        `budget.model` in overlock.toml"
                     .into(),

@@ -1,31 +1,30 @@
-//! What the environment sets: for every key that stands alone a variable of its name.
+//! Applies environment variables: every key has a variable with its name.
 //!
-//! Where traces go has names that many programs share; those stand over the file, and ours over
-//! them.
+//! The address of traces also has the standard `OTEL_…` variables, which override the file; our own
+//! variable overrides them.
 //!
-//! A variable of ours with a bad value is an error. One that only looks like ours may belong to
-//! another program, so it is passed over, with a word if it was probably meant for us.
+//! An invalid value of one of our variables is an error. Other variables with our prefix may belong
+//! to another program, so they are ignored, with a note if the name is similar to one of ours.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::keys::Value;
+use super::keys::WrittenValue;
 use super::settings::{KEYS, Key};
 use super::{Config, ConfigError};
 use crate::suggest::nearest;
 
 const PREFIX: &str = "OVERLOCK_";
-/// Read elsewhere: it says where the file is.
+/// The path of the file, which is read elsewhere.
 const FILE: &str = "OVERLOCK_CONFIG";
 
-/// The variables for the address of traces, and what is put after each; the last one stands over
-/// the first.
+/// The variables for the address of traces, with the path appended to each; the last one wins.
 const TRACES: [(&str, &str); 2] = [
     ("OTEL_EXPORTER_OTLP_ENDPOINT", "/v1/traces"),
     ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", ""),
 ];
 
-/// Puts the variables over the configuration. What comes back is worth a note each.
+/// Overrides the configuration by variables. Returns notes for the user.
 pub(super) fn apply(
     config: &mut Config,
     variables: impl Iterator<Item = (OsString, OsString)>,
@@ -34,13 +33,13 @@ pub(super) fn apply(
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .collect();
     variables.sort();
-    for (shared, below) in TRACES {
-        let found = variables.iter().find(|(name, _)| name == shared);
-        let value = found.map(|(_, value)| value.to_string_lossy());
+    for (standard, path) in TRACES {
+        let variable = variables.iter().find(|(name, _)| name == standard);
+        let value = variable.map(|(_, value)| value.to_string_lossy());
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            let url = match below {
+            let url = match path {
                 "" => value.into_owned(),
-                below => format!("{}{below}", value.trim_end_matches('/')),
+                path => format!("{}{path}", value.trim_end_matches('/')),
             };
             config.serve.traces_url = Some(url);
         }
@@ -54,20 +53,17 @@ pub(super) fn apply(
             notes.extend(near_miss(&name));
             continue;
         };
-        // Empty is how a shell takes a variable away for one command.
+        // Shells set a variable to empty to remove it for one command.
         if value.is_empty() {
             continue;
         }
         let value = value.to_string_lossy().into_owned();
         (key.field)(config)
-            .set(&Value::Bare(value), Path::new(""))
-            .map_err(|what| ConfigError::Variable {
+            .set(&WrittenValue::Bare(value), Path::new(""))
+            .map_err(|problem| ConfigError::Variable {
                 name,
-                what,
-                hint: format!(
-                    "it stands over `{}` in the configuration; unset it or set it right",
-                    key.name
-                ),
+                problem,
+                hint: format!("it overrides `{}`; correct or unset it", key.name),
             })?;
     }
     Ok(notes)
@@ -75,11 +71,11 @@ pub(super) fn apply(
 
 fn near_miss(name: &str) -> Option<String> {
     let variables: Vec<String> = KEYS.iter().map(Key::variable).collect();
-    // Without what all of them share, or everything would be alike.
+    // Without the common prefix, which would make all names similar.
     let ends = variables.iter().map(|variable| &variable[PREFIX.len()..]);
     let meant = nearest(&name[PREFIX.len()..], ends.chain(["CONFIG"]))?;
     Some(format!(
-        "the variable `{name}` sets nothing; did you mean `{PREFIX}{meant}`?"
+        "the variable `{name}` is not a known setting; did you mean `{PREFIX}{meant}`?"
     ))
 }
 
@@ -99,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_set_what_their_keys_set() {
+    fn variables_set_the_settings_of_their_keys() {
         let set = [
             ("OVERLOCK_BUDGET_MODEL", "gpt-4o"),
             ("OVERLOCK_BUDGET_MARGIN", "75"),
@@ -120,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_names_its_variable() {
+    fn reports_the_variable_of_an_invalid_value() {
         for (name, value) in [
             ("OVERLOCK_BUDGET_MAX_TOKENS", "-3"),
             ("OVERLOCK_BUDGET_MAX_TOKENS", "many"),
@@ -143,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_more_exact_address_of_traces_stands_over_the_others() {
+    fn the_more_specific_address_of_traces_wins() {
         let all = [
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318/"),
             ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://b:4318/spans/"),
@@ -163,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_near_miss_is_worth_a_word() {
+    fn notes_only_similar_names() {
         let (_, notes) = read(&[
             ("OVERLOCK_BUDGET_MODLE", "gpt-4o"),
             ("OVERLOCK_JSON_TEST_SUITE", "/suite"),
@@ -173,8 +169,10 @@ mod tests {
         .expect("none is ours");
         assert_eq!(
             notes,
-            ["the variable `OVERLOCK_BUDGET_MODLE` sets nothing; \
-              did you mean `OVERLOCK_BUDGET_MODEL`?"]
+            [
+                "the variable `OVERLOCK_BUDGET_MODLE` is not a known setting; \
+              did you mean `OVERLOCK_BUDGET_MODEL`?"
+            ]
         );
     }
 }

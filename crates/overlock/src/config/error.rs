@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! Errors in the configuration, with their source lines.
 
 use std::fmt;
 use std::io;
@@ -14,48 +14,46 @@ pub(crate) enum ConfigError {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("the configuration `{}` is not UTF-8 text", path.display())]
     NotText { path: PathBuf },
-    #[error("{what}\n{place}")]
-    Wrong {
-        what: String,
-        place: Box<Place>,
+    #[error("{problem}\n{line}")]
+    Invalid {
+        problem: String,
+        line: Box<SourceLine>,
         hint: String,
     },
-    #[error("the variable `{name}` {what}")]
+    #[error("the variable `{name}` {problem}")]
     Variable {
         name: String,
-        what: String,
+        problem: String,
         hint: String,
     },
 }
 
 impl ConfigError {
-    /// What a person can do about it.
     pub(crate) fn hint(&self) -> &str {
         match self {
             Self::Unreadable { .. } => {
-                "check the path given with --config or OVERLOCK_CONFIG, and that it may be read"
+                "check the path given with --config or OVERLOCK_CONFIG, and its permissions"
             }
             Self::NotText { .. } => "save the file as UTF-8",
-            Self::Wrong { hint, .. } | Self::Variable { hint, .. } => hint,
+            Self::Invalid { hint, .. } | Self::Variable { hint, .. } => hint,
         }
     }
 }
 
-/// A place in a file, drawn with the line it is on.
+/// A line of the file with a mark under the invalid part.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SourceLine {
     path: PathBuf,
     position: Position,
     line: String,
-    /// How many columns stand before the mark, and how many it has.
+    /// The column where the mark starts, and its length.
     indent: usize,
     length: usize,
 }
 
-/// How much of a line is shown.
 const LINE_COLUMNS: usize = 100;
 
-impl Place {
+impl SourceLine {
     pub(super) fn new(path: &Path, text: &str, span: Range<usize>) -> Self {
         let start = text.floor_char_boundary(span.start);
         let end = text.floor_char_boundary(span.end.max(start));
@@ -80,7 +78,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLine {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Position { line, column } = self.position;
         let gutter = line.to_string().len();

@@ -1,4 +1,4 @@
-//! `overlock.example.toml` follows from the declarations of all settings.
+//! Generates `overlock.example.toml` from the declarations of all settings.
 
 use std::env;
 use std::fmt::Write;
@@ -31,7 +31,6 @@ const TOKENIZERS: &str = "The `tokenizer.json` of each family of models, by the 
 const MODELS: &str = "A model of yours, or changes to one in the table. Settings that are left out \
                       keep the value of the table; a model that is not in the table needs a `window`.";
 
-/// A line that is no longer than people like to read.
 const WIDTH: usize = 98;
 
 /// The example file.
@@ -76,7 +75,7 @@ fn setting<T>(text: &mut String, key: &Key<T>, target: &mut T, variable: Option<
     let _ = writeln!(text, "#{name} = {value}"); // a string takes everything
 }
 
-/// A comment of lines that are not too long.
+/// Wraps a comment.
 fn comment(text: &mut String, words: &str) {
     let mut line = String::from("#");
     for word in words.split_whitespace() {
@@ -101,7 +100,7 @@ fn uncommented(example: &str) -> String {
 }
 
 #[test]
-fn the_example_file_is_the_one_that_the_declarations_give() {
+fn the_example_file_is_up_to_date() {
     let example = example();
     if env::var_os("OVERLOCK_WRITE_EXAMPLE").is_some() {
         fs::write(PATH, &example).expect("the example can be written");
@@ -137,7 +136,7 @@ fn the_example_without_comment_signs_is_a_configuration() {
     assert_eq!(config.tokenizers["llama3"], file);
 }
 
-/// What holds for a model that is not in the table.
+/// The defaults of a model that is not in the table.
 fn unknown_model() -> OwnModel {
     let model = Model::default();
     OwnModel {

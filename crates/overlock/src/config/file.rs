@@ -1,7 +1,7 @@
 //! Reads `overlock.toml`.
 //!
-//! Every mistake is told with its place: the parser keeps the span of each key and value, and
-//! what is not in the list of keys is refused there and then.
+//! Errors have a source line, because the parser keeps the span of each key and value. Unknown keys
+//! are errors.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,8 +13,8 @@ use overlock_budget::{How, Models};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::Place;
-use super::keys::{Setting, Value};
+use super::error::SourceLine;
+use super::keys::{Setting, WrittenValue};
 use super::settings::{KEYS, Key, MODEL_KEYS};
 use super::{Config, ConfigError, OwnModel};
 use crate::counter;
@@ -23,7 +23,7 @@ use crate::suggest::nearest;
 const MODELS: &str = "models";
 const TOKENIZERS: &str = "tokenizers";
 
-/// The configuration in this file, over the defaults.
+/// Reads a file over the defaults.
 pub(super) fn read(path: &Path) -> Result<Config, ConfigError> {
     let bytes = fs::read(path).map_err(|source| ConfigError::Unreadable {
         path: path.to_owned(),
@@ -32,12 +32,12 @@ pub(super) fn read(path: &Path) -> Result<Config, ConfigError> {
     let text = String::from_utf8(bytes).map_err(|_| ConfigError::NotText {
         path: path.to_owned(),
     })?;
-    // An editor on Windows may have left a mark that is no part of the text.
+    // Some editors on Windows write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     parse(path, text)
 }
 
-/// The configuration in this text. A relative path in it is one from where the file is.
+/// Parses the text of a file. Relative paths in it start from the folder of the file.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     let reader = Reader {
         path,
@@ -46,8 +46,8 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     };
     let document = DeTable::parse(text).map_err(|error| {
         let span = error.span().unwrap_or(0..0);
-        let hint = "in TOML a setting is `key = value`, and a text has quotes around it";
-        reader.wrong(format!("this is not TOML: {}", error.message()), span, hint)
+        let hint = "in TOML a setting is `key = value`, and text is quoted";
+        reader.error(format!("this is not TOML: {}", error.message()), span, hint)
     })?;
     let mut config = Config::default();
     reader.document(document.get_ref(), &mut config)?;
@@ -70,12 +70,12 @@ type Entry<'a, 'i> = (&'a Spanned<Cow<'i, str>>, &'a Spanned<DeValue<'i>>);
 
 impl Reader<'_> {
     fn document(&self, table: &DeTable, config: &mut Config) -> Result<(), ConfigError> {
-        // First, since models name them.
+        // First, because models refer to them.
         if let Some(tokenizers) = table.get(TOKENIZERS) {
             for (family, file) in in_order(self.table(TOKENIZERS, tokenizers)?) {
-                let called = format!("{TOKENIZERS}.{}", family.get_ref());
+                let key = format!("{TOKENIZERS}.{}", family.get_ref());
                 let mut path = PathBuf::new();
-                self.set(&called, &mut path, file)?;
+                self.set(&key, &mut path, file)?;
                 let family = family.get_ref().to_ascii_lowercase();
                 config.tokenizers.insert(family, path);
             }
@@ -103,34 +103,34 @@ impl Reader<'_> {
         config: &Config,
     ) -> Result<OwnModel, ConfigError> {
         let mut model = OwnModel::default();
-        let called = format!("{MODELS}.{:?}", name.get_ref());
-        for (key, value) in in_order(self.table(&called, entry)?) {
+        let table = format!("{MODELS}.{:?}", name.get_ref());
+        for (key, value) in in_order(self.table(&table, entry)?) {
             self.entry((key, value), "", MODEL_KEYS, &mut model)?;
             if key.get_ref() == "tokenizer" {
-                self.place_tokenizer(&mut model, value.span(), config)?;
+                self.resolve_tokenizer(&mut model, value.span(), config)?;
             }
         }
         let is_known = || Models::default().find(name.get_ref()).how != How::Default;
         if model.window.is_none() && !is_known() {
-            return Err(self.wrong(
+            return Err(self.error(
                 format!(
-                    "the model `{}` has no `window`, and is not in the table",
+                    "the model `{}` needs a `window`, because it is not a known model",
                     name.get_ref()
                 ),
                 name.span(),
-                "add `window = ` with the tokens it takes; all else has a default",
+                "add `window = ` with the size of its context window in tokens",
             ));
         }
         if model.input_price.is_some() != model.output_price.is_some()
             || model.cached_input_price.is_some() && model.input_price.is_none()
         {
-            return Err(self.wrong(
+            return Err(self.error(
                 format!(
-                    "the model `{}` has a price for some of its tokens only",
+                    "the model `{}` has a price for only some of its tokens",
                     name.get_ref()
                 ),
                 name.span(),
-                "what a run costs takes `input_price` and `output_price`",
+                "set both `input_price` and `output_price`, or no price",
             ));
         }
         let impossible = if model.window == Some(0) {
@@ -138,19 +138,19 @@ impl Reader<'_> {
         } else if model.answer_cap == Some(0) {
             "an `answer_cap` of 0 tokens"
         } else if model.shared == Some(false) && model.answer_cap.is_none() {
-            "a window of its own for the answer, and no `answer_cap` to say how large"
+            "`shared = false`, but no `answer_cap`"
         } else {
             return Ok(model);
         };
-        Err(self.wrong(
+        Err(self.error(
             format!("the model `{}` has {impossible}", name.get_ref()),
             name.span(),
-            "without a line for it, a setting is as in the table of models",
+            "settings that are left out keep the value of the known model",
         ))
     }
 
-    /// Takes the name of a tokenizer for what it is: one that is known, or the path of a file.
-    fn place_tokenizer(
+    /// Checks the tokenizer of a model, and makes a path absolute.
+    fn resolve_tokenizer(
         &self,
         model: &mut OwnModel,
         span: Range<usize>,
@@ -181,15 +181,15 @@ impl Reader<'_> {
         let known = built_in.iter().copied().chain(families).chain(own);
         let hint = match nearest(name, known) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("built in are {}", built_in.join(", ")),
+            None => format!("the built-in encodings are {}", built_in.join(", ")),
         };
-        let what = format!(
-            "`tokenizer` is `{name}`, which is no encoding, no family of models and no path"
+        let problem = format!(
+            "`tokenizer` is `{name}`, which is not an encoding, a family of models or a path"
         );
-        Err(self.wrong(what, span, &hint))
+        Err(self.error(problem, span, &hint))
     }
 
-    /// Sets what one entry says, whether it is a key or a table of keys.
+    /// Applies one entry, which is a key or a table of keys.
     fn entry<T>(
         &self,
         (key, value): Entry,
@@ -205,7 +205,7 @@ impl Reader<'_> {
         if !keys.iter().any(|known| known.name.starts_with(&below)) {
             return Err(self.unknown(key, above, keys));
         }
-        // No deeper than the keys go.
+        // Recursion ends with the longest key.
         for entry in in_order(self.table(&name, value)?) {
             self.entry(entry, &below, keys, target)?;
         }
@@ -219,12 +219,12 @@ impl Reader<'_> {
         value: &Spanned<DeValue>,
     ) -> Result<(), ConfigError> {
         let hint = match setting.written() {
-            Some(default) => format!("without this line it is {default}"),
-            None => "overlock.example.toml shows every key with its default".into(),
+            Some(default) => format!("the default is {default}"),
+            None => "overlock.example.toml shows all keys with their defaults".into(),
         };
         setting
             .set(&written(value.get_ref()), self.folder)
-            .map_err(|what| self.wrong(format!("`{name}` {what}"), value.span(), &hint))
+            .map_err(|problem| self.error(format!("`{name}` {problem}"), value.span(), &hint))
     }
 
     fn table<'t, 'i>(
@@ -233,13 +233,13 @@ impl Reader<'_> {
         value: &'t Spanned<DeValue<'i>>,
     ) -> Result<&'t DeTable<'i>, ConfigError> {
         value.get_ref().as_table().ok_or_else(|| {
-            self.wrong(
+            self.error(
                 format!(
-                    "`{name}` is {}, and must be a table",
+                    "`{name}` is {}, but must be a table",
                     article(value.get_ref())
                 ),
                 value.span(),
-                &format!("write `[{name}]`, and the keys below it"),
+                &format!("write `[{name}]` with the keys below it"),
             )
         })
     }
@@ -253,7 +253,7 @@ impl Reader<'_> {
         let is_root = above.is_empty() && keys.iter().any(|known| known.name.contains('.'));
         let beside = beside.chain(tables.into_iter().filter(|_| is_root));
         let word = key.get_ref().as_ref();
-        // A key that is right may only be in the wrong table.
+        // A known key may be in the wrong table.
         let elsewhere = keys
             .iter()
             .map(|known| known.name)
@@ -261,54 +261,50 @@ impl Reader<'_> {
         let meant = elsewhere.or_else(|| nearest(word, beside));
         let hint = match meant {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => "overlock.example.toml shows every key there is".into(),
+            None => "overlock.example.toml shows all keys".into(),
         };
-        self.wrong(
-            format!("there is no key `{above}{word}`"),
-            key.span(),
-            &hint,
-        )
+        self.error(format!("unknown key `{above}{word}`"), key.span(), &hint)
     }
 
-    fn wrong(&self, what: String, span: Range<usize>, hint: &str) -> ConfigError {
-        ConfigError::Wrong {
-            what,
-            place: Box::new(Place::new(self.path, self.text, span)),
+    fn error(&self, problem: String, span: Range<usize>, hint: &str) -> ConfigError {
+        ConfigError::Invalid {
+            problem,
+            line: Box::new(SourceLine::new(self.path, self.text, span)),
             hint: hint.to_owned(),
         }
     }
 }
 
-/// The entries as they stand in the file, so that the first mistake is told first.
+/// The entries in the order of the file, so that the first mistake is reported first.
 fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<Entry<'a, 'i>> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
 }
 
-fn written(value: &DeValue) -> Value {
+fn written(value: &DeValue) -> WrittenValue {
     match value {
-        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::String(text) => WrittenValue::Text(text.to_string()),
         DeValue::Integer(number) => {
-            Value::Integer(i128::from_str_radix(number.as_str(), number.radix()).ok())
+            WrittenValue::Integer(i128::from_str_radix(number.as_str(), number.radix()).ok())
         }
         DeValue::Float(number) => match number.as_str().parse() {
-            Ok(parsed) => Value::Fraction(parsed, number.as_str().to_owned()),
-            Err(_) => Value::Other(article(value)),
+            Ok(parsed) => WrittenValue::Fraction(parsed, number.as_str().to_owned()),
+            Err(_) => WrittenValue::Other(article(value)),
         },
-        DeValue::Boolean(flag) => Value::Flag(*flag),
-        other => Value::Other(article(other)),
+        DeValue::Boolean(flag) => WrittenValue::Flag(*flag),
+        other => WrittenValue::Other(article(other)),
     }
 }
 
 fn article(value: &DeValue) -> &'static str {
     match value {
-        DeValue::String(_) => "a text",
-        DeValue::Integer(_) => "a whole number",
-        DeValue::Float(_) => "a number with a point",
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a floating-point number",
         DeValue::Boolean(_) => "a boolean",
         DeValue::Datetime(_) => "a date",
-        DeValue::Array(_) => "a list",
+        DeValue::Array(_) => "an array",
         DeValue::Table(_) => "a table",
     }
 }

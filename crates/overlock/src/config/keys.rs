@@ -1,4 +1,4 @@
-//! The types that settings have, and how they are read and written.
+//! The types of settings, and how they are read and written.
 
 use std::path::{Path, PathBuf};
 
@@ -7,31 +7,31 @@ use overlock_llm::Discovery;
 use overlock_runs::Record;
 
 use super::TRIMS;
-use super::run::{Api, Prefill, Progress, Span, StrategySetting};
+use super::run::{Api, DurationSetting, PrefillSetting, ProgressSetting, StrategySetting};
 use super::serve::Log;
 
-/// A value as it was written.
+/// A value as written by the user.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(super) enum WrittenValue {
     Text(String),
-    /// A whole number, if it is one that can be held.
+    /// `None` if it is too large.
     Integer(Option<i128>),
-    /// A number with a point, and its digits: not every one of them is one that a machine holds.
+    /// The number, and its digits, since not all of them fit into the number.
     Fraction(f64, String),
     Flag(bool),
-    /// Without quotes or type, as the environment has it.
+    /// Without quotes or type, from an environment variable.
     Bare(String),
-    /// Anything else, by what it is called.
+    /// The type of anything else.
     Other(&'static str),
 }
 
-impl Value {
-    /// What it is, for whoever expected something else.
-    fn told(&self) -> String {
+impl WrittenValue {
+    /// The value for error messages.
+    fn shown(&self) -> String {
         match self {
             Self::Text(text) | Self::Bare(text) => format!("`{text}`"),
             Self::Integer(Some(number)) => format!("`{number}`"),
-            Self::Integer(None) => "a number beyond all bounds".into(),
+            Self::Integer(None) => "a number that is too large".into(),
             Self::Fraction(_, digits) => format!("`{digits}`"),
             Self::Flag(flag) => format!("`{flag}`"),
             Self::Other(name) => (*name).to_owned(),
@@ -49,23 +49,23 @@ impl Value {
 
 /// A field that can be set by a key.
 pub(super) trait Setting {
-    /// What may be set to it.
+    /// The valid values.
     fn expected(&self) -> String;
 
-    /// Takes a value, and says whether it could. A relative path is one in `folder`.
-    fn take(&mut self, value: &Value, folder: &Path) -> bool;
+    /// Sets a value and returns true if it is valid. A relative path starts from `folder`.
+    fn take(&mut self, value: &WrittenValue, folder: &Path) -> bool;
 
-    /// The value as it stands in a file, if there is one.
+    /// The value as written in a file, if there is one.
     fn written(&self) -> Option<String>;
 
-    /// Takes a value, or says what is wrong with it.
-    fn set(&mut self, value: &Value, folder: &Path) -> Result<(), String> {
+    /// Sets a value, or returns the problem.
+    fn set(&mut self, value: &WrittenValue, folder: &Path) -> Result<(), String> {
         if self.take(value, folder) {
             return Ok(());
         }
         Err(format!(
-            "is {}, and must be {}",
-            value.told(),
+            "is {}, but must be {}",
+            value.shown(),
             self.expected()
         ))
     }
@@ -76,7 +76,7 @@ impl<S: Setting + Default> Setting for Option<S> {
         S::default().expected()
     }
 
-    fn take(&mut self, value: &Value, folder: &Path) -> bool {
+    fn take(&mut self, value: &WrittenValue, folder: &Path) -> bool {
         let mut setting = S::default();
         let taken = setting.take(value, folder);
         if taken {
@@ -92,12 +92,12 @@ impl<S: Setting + Default> Setting for Option<S> {
 
 impl Setting for String {
     fn expected(&self) -> String {
-        "a text that is not empty".into()
+        "a non-empty string".into()
     }
 
-    fn take(&mut self, value: &Value, _: &Path) -> bool {
+    fn take(&mut self, value: &WrittenValue, _: &Path) -> bool {
         match value {
-            Value::Text(text) | Value::Bare(text) if !text.is_empty() => {
+            WrittenValue::Text(text) | WrittenValue::Bare(text) if !text.is_empty() => {
                 self.clone_from(text);
                 true
             }
@@ -115,9 +115,9 @@ impl Setting for PathBuf {
         "the path of a file".into()
     }
 
-    fn take(&mut self, value: &Value, folder: &Path) -> bool {
+    fn take(&mut self, value: &WrittenValue, folder: &Path) -> bool {
         match value {
-            Value::Text(text) | Value::Bare(text) if !text.is_empty() => {
+            WrittenValue::Text(text) | WrittenValue::Bare(text) if !text.is_empty() => {
                 *self = folder.join(text);
                 true
             }
@@ -135,10 +135,10 @@ impl Setting for bool {
         "`true` or `false`".into()
     }
 
-    fn take(&mut self, value: &Value, _: &Path) -> bool {
+    fn take(&mut self, value: &WrittenValue, _: &Path) -> bool {
         let flag = match value {
-            Value::Flag(flag) => Some(*flag),
-            Value::Bare(text) => text.trim().parse().ok(),
+            WrittenValue::Flag(flag) => Some(*flag),
+            WrittenValue::Bare(text) => text.trim().parse().ok(),
             _ => None,
         };
         *self = flag.unwrap_or(*self);
@@ -157,7 +157,7 @@ macro_rules! whole_numbers {
                 $expected.into()
             }
 
-            fn take(&mut self, value: &Value, _: &Path) -> bool {
+            fn take(&mut self, value: &WrittenValue, _: &Path) -> bool {
                 let number = value.integer().and_then(|number| number.try_into().ok());
                 *self = number.unwrap_or(*self);
                 number.is_some()
@@ -171,10 +171,10 @@ macro_rules! whole_numbers {
 }
 
 whole_numbers! {
-    u64: "a whole number from 0 on",
-    usize: "a whole number from 0 on",
-    u32: "a whole number from 0 to 4294967295",
-    i32: "a whole number from -2147483648 to 2147483647"
+    u64: "a non-negative integer",
+    usize: "a non-negative integer",
+    u32: "an integer from 0 to 4294967295",
+    i32: "an integer from -2147483648 to 2147483647"
 }
 
 /// A number that must not be 0.
@@ -183,10 +183,10 @@ pub(super) struct AtLeastOne<N>(pub(super) N);
 
 impl<N: Setting + Default + PartialEq> Setting for AtLeastOne<N> {
     fn expected(&self) -> String {
-        "a whole number from 1 on".into()
+        "a positive integer".into()
     }
 
-    fn take(&mut self, value: &Value, folder: &Path) -> bool {
+    fn take(&mut self, value: &WrittenValue, folder: &Path) -> bool {
         let mut number = N::default();
         let taken = number.take(value, folder) && number != N::default();
         if taken {
@@ -200,14 +200,14 @@ impl<N: Setting + Default + PartialEq> Setting for AtLeastOne<N> {
     }
 }
 
-impl<const LEAST: u64> Setting for Span<LEAST> {
+impl<const LEAST: u64> Setting for DurationSetting<LEAST> {
     fn expected(&self) -> String {
         format!("a duration from {LEAST}s to 365d, such as \"30s\", \"5m\" or \"2h\"")
     }
 
-    fn take(&mut self, value: &Value, _: &Path) -> bool {
+    fn take(&mut self, value: &WrittenValue, _: &Path) -> bool {
         let span = match value {
-            Value::Text(text) | Value::Bare(text) => Self::parse(text.trim()),
+            WrittenValue::Text(text) | WrittenValue::Bare(text) => Self::parse(text.trim()),
             _ => None,
         };
         *self = span.unwrap_or(*self);
@@ -221,15 +221,15 @@ impl<const LEAST: u64> Setting for Span<LEAST> {
 
 impl Setting for Price {
     fn expected(&self) -> String {
-        "what a million tokens cost, such as `0.15`, with at most nine digits after the point"
+        "the price of a million tokens, such as `0.15`, with at most nine digits after the point"
             .into()
     }
 
-    fn take(&mut self, value: &Value, _: &Path) -> bool {
+    fn take(&mut self, value: &WrittenValue, _: &Path) -> bool {
         let price = match value {
-            Value::Fraction(_, digits) => digits.parse().ok(),
-            Value::Integer(Some(number)) => number.to_string().parse().ok(),
-            Value::Text(text) | Value::Bare(text) => text.trim().parse().ok(),
+            WrittenValue::Fraction(_, digits) => digits.parse().ok(),
+            WrittenValue::Integer(Some(number)) => number.to_string().parse().ok(),
+            WrittenValue::Text(text) | WrittenValue::Bare(text) => text.trim().parse().ok(),
             _ => None,
         };
         *self = price.unwrap_or(*self);
@@ -243,18 +243,18 @@ impl Setting for Price {
 
 impl Setting for f64 {
     fn expected(&self) -> String {
-        "a number from 0 on".into()
+        "a non-negative number".into()
     }
 
-    fn take(&mut self, value: &Value, _: &Path) -> bool {
+    fn take(&mut self, value: &WrittenValue, _: &Path) -> bool {
         let number = match value {
-            Value::Fraction(number, _) => Some(*number),
-            Value::Bare(text) => text.trim().parse().ok(),
+            WrittenValue::Fraction(number, _) => Some(*number),
+            WrittenValue::Bare(text) => text.trim().parse().ok(),
             #[expect(
                 clippy::cast_precision_loss,
-                reason = "so large a number has no fraction"
+                reason = "a number that large needs no exact value"
             )]
-            Value::Integer(number) => number.map(|number| number as f64),
+            WrittenValue::Integer(number) => number.map(|number| number as f64),
             _ => None,
         };
         let number = number.filter(|number| number.is_finite() && *number >= 0.0);
@@ -276,9 +276,9 @@ macro_rules! choices {
                 names.join(" or ")
             }
 
-            fn take(&mut self, value: &Value, _: &Path) -> bool {
+            fn take(&mut self, value: &WrittenValue, _: &Path) -> bool {
                 let choice = match value {
-                    Value::Text(name) | Value::Bare(name) => {
+                    WrittenValue::Text(name) | WrittenValue::Bare(name) => {
                         $all.into_iter().find(|choice| choice.name() == name)
                     }
                     _ => None,
@@ -297,10 +297,10 @@ macro_rules! choices {
 choices! {
     Trim: TRIMS,
     Api: Api::ALL,
-    Prefill: Prefill::ALL,
+    PrefillSetting: PrefillSetting::ALL,
     Discovery: Discovery::ALL,
     StrategySetting: StrategySetting::ALL,
-    Progress: Progress::ALL,
+    ProgressSetting: ProgressSetting::ALL,
     Record: Record::ALL,
     Log: Log::ALL
 }

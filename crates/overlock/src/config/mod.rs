@@ -1,9 +1,7 @@
-//! What the user has set once and for all, and what a run was told.
+//! The configuration: defaults, overridden by `overlock.toml`, environment variables and flags.
 //!
-//! Flags stand over the environment, the environment over `overlock.toml`, and that over the
-//! defaults. The commands see only the result; where a value came from is told when it is wrong.
-//! Every setting is declared once, in [`settings`]: the file, the environment and the commented
-//! example all follow from that list.
+//! The commands see only the result; errors name the source of a value. Every setting is declared
+//! once, in [`settings`]; the file, the environment and the commented example follow from that list.
 
 mod environment;
 mod error;
@@ -25,61 +23,61 @@ use overlock_budget::{Model, Models, PlanOptions, Price, Prices, Sharing, Trim, 
 use overlock_runs::Pricing;
 
 pub(crate) use error::ConfigError;
-pub(crate) use run::{Api, Complete, Progress, StoreSettings, StrategySetting, Upstream};
-pub(crate) use serve::{Log, Serve};
+pub(crate) use run::{
+    Api, CompleteSettings, ProgressSetting, StoreSettings, StrategySetting, UpstreamSettings,
+};
+pub(crate) use serve::{Log, ServeSettings};
 
 use crate::counter::TemplateFiles;
 use crate::output::Notes;
 
-/// The name of the file, wherever it is looked for.
 const FILE_NAME: &str = "overlock.toml";
 
-/// What may become of a conversation that is too long.
+/// What can be done with a conversation that is too long.
 pub(crate) const TRIMS: [Trim; 3] = [Trim::Off, Trim::Oldest, Trim::Summary];
 
 /// All settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
-    pub(crate) budget: Budget,
-    pub(crate) upstream: Upstream,
-    pub(crate) complete: Complete,
+    pub(crate) budget: BudgetSettings,
+    pub(crate) upstream: UpstreamSettings,
+    pub(crate) complete: CompleteSettings,
     pub(crate) store: StoreSettings,
-    pub(crate) serve: Serve,
+    pub(crate) serve: ServeSettings,
     /// The user's own models, by their name in lower case.
     models: BTreeMap<String, OwnModel>,
     /// The tokenizer file of each family that has one, by its name in lower case.
     tokenizers: BTreeMap<String, PathBuf>,
 }
 
-/// How a window is divided.
+/// How windows are divided.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Budget {
-    /// The model where none is named.
+pub(crate) struct BudgetSettings {
+    /// The default model.
     pub(crate) model: Option<String>,
-    /// What holds for every model; what a model can take is not in it.
+    /// The options for all models, without the limits of a model.
     plan: PlanOptions,
 }
 
-impl Budget {
-    /// How any window is divided.
+impl BudgetSettings {
     pub(crate) fn plan(&self) -> &PlanOptions {
         &self.plan
     }
 
-    /// How the window of this model is divided.
+    /// The options with the limits of this model.
     pub(crate) fn plan_options(&self, model: &Model) -> PlanOptions {
         self.plan.clone().of_model(model)
     }
 }
 
-/// Where a tokenizer is that is not built in.
-pub(crate) enum Tokenizer<'a> {
+/// A tokenizer that is not built in.
+pub(crate) enum TokenizerSource<'a> {
     File(&'a Path),
-    /// Only the family is known that it belongs to.
+    /// The file of this family is not known.
     Family,
 }
 
-/// What the user says of a model; what is not said is as in the table.
+/// A configured model; settings that are `None` keep the value of the known model.
 #[derive(Clone, Debug, Default)]
 struct OwnModel {
     window: Option<u64>,
@@ -97,7 +95,7 @@ struct OwnModel {
 }
 
 impl Config {
-    /// All models that are known: the table, and the user's own above it.
+    /// All known models, overridden by the configured ones.
     pub(crate) fn models(&self) -> Models {
         let table = Models::default();
         Models::with_own(self.models.iter().map(|(name, own)| {
@@ -110,21 +108,20 @@ impl Config {
         }))
     }
 
-    /// What the tokens of these models cost.
     pub(crate) fn pricing(&self) -> Pricing {
         Pricing::new(self.models(), &*self.serve.currency)
     }
 
-    /// What the name of a tokenizer that is not built in stands for.
-    pub(crate) fn tokenizer<'a>(&'a self, name: &'a str) -> Tokenizer<'a> {
+    /// Looks up a tokenizer that is not built in.
+    pub(crate) fn tokenizer<'a>(&'a self, name: &'a str) -> TokenizerSource<'a> {
         match self.tokenizers.get(&name.to_ascii_lowercase()) {
-            Some(path) => Tokenizer::File(path),
-            None if file::is_path(name) => Tokenizer::File(Path::new(name)),
-            None => Tokenizer::Family,
+            Some(path) => TokenizerSource::File(path),
+            None if file::is_path(name) => TokenizerSource::File(Path::new(name)),
+            None => TokenizerSource::Family,
         }
     }
 
-    /// The tokenizers that are files, by the names that models call them by.
+    /// The tokenizer files, by the names that models use.
     pub(crate) fn tokenizer_files(&self) -> BTreeMap<&str, &Path> {
         let families = self.tokenizers.iter();
         let families = families.map(|(name, path)| (name.as_str(), path.as_path()));
@@ -135,18 +132,18 @@ impl Config {
         families.chain(of_models).collect()
     }
 
-    /// The names of the user's own models.
+    /// The names of the configured models.
     pub(crate) fn own_models(&self) -> impl Iterator<Item = &str> {
         self.models.keys().map(String::as_str)
     }
 
-    /// The windows that the user sets, by the names of the models.
+    /// The configured windows, by model name.
     pub(crate) fn own_windows(&self) -> impl Iterator<Item = (&str, u64)> {
         let models = self.models.iter();
         models.filter_map(|(name, own)| Some((name.as_str(), own.window?)))
     }
 
-    /// Where the user says the chat template of a model is.
+    /// The configured files of a model's chat template.
     pub(crate) fn template_files(&self, entry: Option<&str>) -> TemplateFiles<'_> {
         let own = entry.and_then(|entry| self.models.get(entry));
         TemplateFiles {
@@ -155,14 +152,13 @@ impl Config {
         }
     }
 
-    /// Whether the user has an entry of this name.
+    /// Whether this model is in the configuration.
     pub(crate) fn is_own_model(&self, entry: &str) -> bool {
         self.models.contains_key(entry)
     }
 }
 
 impl OwnModel {
-    /// What its tokens cost, if that is said.
     fn prices(&self) -> Option<Prices> {
         Some(Prices {
             input: self.input_price?,
@@ -189,24 +185,23 @@ impl OwnModel {
             prefill: self.prefill.unwrap_or(known.prefill),
             json: self.json.unwrap_or(known.json),
             tools: self.tools.unwrap_or(known.tools),
-            // Whoever states a window has decided.
+            // A configured window settles the question.
             disputed: known.disputed.filter(|_| self.window.is_none()),
             prices: self.prices(),
         }
     }
 }
 
-/// Where the configuration comes from.
 #[derive(Args, Debug)]
 pub(crate) struct ConfigSource {
-    /// The configuration to use [default: `OVERLOCK_CONFIG`, else ./overlock.toml, else
+    /// The configuration file [default: `OVERLOCK_CONFIG`, else ./overlock.toml, else
     /// overlock/overlock.toml in the user's configuration folder]
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     pub(crate) config: Option<PathBuf>,
 }
 
 impl ConfigSource {
-    /// Reads the file, if there is one, and puts the environment over it.
+    /// Reads the file, if there is one, and applies the environment variables.
     pub(crate) fn load(&self, notes: &mut Notes) -> Result<Config, ConfigError> {
         let mut config = match self.path() {
             Some(path) => file::read(&path)?,
@@ -218,12 +213,12 @@ impl ConfigSource {
         Ok(config)
     }
 
-    /// The file that was named, which must be there; else the first that is.
+    /// The given file, which must exist; else the first default file that exists.
     fn path(&self) -> Option<PathBuf> {
-        let named = env::var_os("OVERLOCK_CONFIG").filter(|path| !path.is_empty());
+        let variable = env::var_os("OVERLOCK_CONFIG").filter(|path| !path.is_empty());
         self.config
             .clone()
-            .or_else(|| named.map(PathBuf::from))
+            .or_else(|| variable.map(PathBuf::from))
             .or_else(|| {
                 let here = Some(PathBuf::from(FILE_NAME));
                 let users = user_folder().map(|folder| folder.join("overlock").join(FILE_NAME));
@@ -235,7 +230,7 @@ impl ConfigSource {
     }
 }
 
-/// Where programs keep what their user has set.
+/// The user's configuration folder.
 fn user_folder() -> Option<PathBuf> {
     let folder = |name| {
         env::var_os(name)

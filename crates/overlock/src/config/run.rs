@@ -1,4 +1,4 @@
-//! How a model is reached, how a run goes on, and where it is kept.
+//! The settings of the upstream, of continuations, and of the store.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use overlock_llm::{
 
 /// A duration of whole seconds, from `LEAST` to a year.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Span<const LEAST: u64>(Duration);
+pub(super) struct DurationSetting<const LEAST: u64>(Duration);
 
-/// A time limit, which cannot be 0.
-pub(super) type TimeLimit = Span<1>;
+/// A time limit, which must not be 0.
+pub(super) type TimeLimit = DurationSetting<1>;
 
 /// A time to wait, which may be 0.
-pub(super) type Wait = Span<0>;
+pub(super) type Wait = DurationSetting<0>;
 
-impl<const LEAST: u64> Span<LEAST> {
+impl<const LEAST: u64> DurationSetting<LEAST> {
     const MOST: u64 = 365 * 24 * 60 * 60;
 
     pub(super) fn of(duration: Duration) -> Self {
@@ -45,13 +45,12 @@ impl<const LEAST: u64> Span<LEAST> {
     }
 }
 
-/// The model that is asked.
 #[derive(Clone, Debug)]
-pub(crate) struct Upstream {
+pub(crate) struct UpstreamSettings {
     pub(crate) url: Option<String>,
     pub(crate) api: Api,
     pub(crate) key_variable: Option<String>,
-    pub(crate) prefill: Prefill,
+    pub(crate) prefill: PrefillSetting,
     pub(crate) discovery: Discovery,
     pub(super) connect_timeout: TimeLimit,
     pub(super) response_timeout: TimeLimit,
@@ -59,24 +58,24 @@ pub(crate) struct Upstream {
     pub(super) retries: u32,
 }
 
-impl Default for Upstream {
+impl Default for UpstreamSettings {
     fn default() -> Self {
         let timeouts = Timeouts::default();
         Self {
             url: None,
             api: Api::ChatCompletions,
             key_variable: None,
-            prefill: Prefill::Auto,
+            prefill: PrefillSetting::Auto,
             discovery: Discovery::Probe,
-            connect_timeout: Span::of(timeouts.connect),
-            response_timeout: Span::of(timeouts.first_byte),
-            idle_timeout: Span::of(timeouts.silence),
+            connect_timeout: DurationSetting::of(timeouts.connect),
+            response_timeout: DurationSetting::of(timeouts.first_byte),
+            idle_timeout: DurationSetting::of(timeouts.silence),
             retries: RetryPolicy::default().retries,
         }
     }
 }
 
-impl Upstream {
+impl UpstreamSettings {
     pub(crate) fn timeouts(&self) -> Timeouts {
         Timeouts {
             connect: self.connect_timeout.duration(),
@@ -111,15 +110,15 @@ impl Api {
     }
 }
 
-/// How a server is told what the model has said already.
+/// How a server accepts the beginning of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Prefill {
-    /// As it is found out.
+pub(crate) enum PrefillSetting {
+    /// Discovered.
     Auto,
     Style(PrefillStyle),
 }
 
-impl Prefill {
+impl PrefillSetting {
     pub(super) const ALL: [Self; 6] = [
         Self::Auto,
         Self::Style(PrefillStyle::None),
@@ -133,7 +132,7 @@ impl Prefill {
         self.style().map_or("auto", PrefillStyle::name)
     }
 
-    /// The style that is set; nothing if it is to be found out.
+    /// The configured style, `None` if it is discovered.
     pub(crate) fn style(self) -> Option<PrefillStyle> {
         match self {
             Self::Auto => None,
@@ -142,19 +141,19 @@ impl Prefill {
     }
 }
 
-/// How a run goes on after a cut.
+/// How cut answers are continued.
 #[derive(Clone, Debug)]
-pub(crate) struct Complete {
+pub(crate) struct CompleteSettings {
     pub(crate) strategy: StrategySetting,
     pub(super) max_iterations: u32,
     pub(super) max_failures: u32,
     pub(crate) max_output_tokens: Option<u64>,
     pub(super) deadline: Option<TimeLimit>,
-    pub(crate) progress: Progress,
+    pub(crate) progress: ProgressSetting,
     pub(super) kpi_patience: u32,
 }
 
-impl Default for Complete {
+impl Default for CompleteSettings {
     fn default() -> Self {
         let ContinuationOptions {
             max_failures,
@@ -169,15 +168,15 @@ impl Default for Complete {
             max_failures,
             max_output_tokens,
             deadline: None,
-            progress: Progress::Ask,
+            progress: ProgressSetting::Ask,
             kpi_patience,
         }
     }
 }
 
-impl Complete {
-    /// What a run may do that is taken up again: what was raised since holds, and so does a limit
-    /// on tokens that is given now.
+impl CompleteSettings {
+    /// The options of a resumed run: the recorded ones, with limits that were raised since and the
+    /// limit on tokens that is given now.
     pub(crate) fn raised(
         &self,
         recorded: ContinuationOptions,
@@ -192,12 +191,11 @@ impl Complete {
         }
     }
 
-    /// How long a run may take.
     pub(crate) fn deadline(&self) -> Option<Duration> {
-        self.deadline.map(Span::duration)
+        self.deadline.map(DurationSetting::duration)
     }
 
-    /// What a run with a model may do, given whether its answer can be begun for it.
+    /// The options of a run with a model, which may support prefill.
     pub(crate) fn options(&self, can_prefill: bool) -> ContinuationOptions {
         let mut options = self.options_for_any();
         if options.ways.is_empty() {
@@ -206,7 +204,8 @@ impl Complete {
         options
     }
 
-    /// What a run may do, whatever the model: without any way if that follows from the model.
+    /// The options of a run with any model. With the strategy `auto` they have no strategies, since
+    /// these depend on the model.
     pub(crate) fn options_for_any(&self) -> ContinuationOptions {
         ContinuationOptions {
             ways: match self.strategy {
@@ -225,7 +224,7 @@ impl Complete {
     }
 }
 
-/// The continuation strategy that is configured.
+/// The configured continuation strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StrategySetting {
     Auto,
@@ -247,17 +246,17 @@ impl StrategySetting {
     }
 }
 
-/// Who tells how far a document has come.
+/// How the progress of a document is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// The model, with every answer.
+pub(crate) enum ProgressSetting {
+    /// The model gives a percentage in every answer.
     Ask,
-    /// The document: what is counted in it, the model is asked once.
+    /// The model names once what to count in the document.
     Measured,
     Off,
 }
 
-impl Progress {
+impl ProgressSetting {
     pub(crate) const ALL: [Self; 3] = [Self::Ask, Self::Measured, Self::Off];
 
     pub(crate) fn kpi(self) -> Kpi {
@@ -277,7 +276,6 @@ impl Progress {
     }
 }
 
-/// Where runs are recorded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StoreSettings {
     pub(crate) url: Option<String>,

@@ -1,4 +1,4 @@
-//! Where the gateway listens, who may use it, and what it bears.
+//! The settings of the gateway.
 
 use std::path::PathBuf;
 
@@ -6,11 +6,10 @@ use overlock_gateway::{Limits, Settings, Upstream};
 use overlock_runs::Record;
 
 use super::keys::AtLeastOne;
-use super::run::{Span, TimeLimit, Wait};
+use super::run::{DurationSetting, TimeLimit, Wait};
 
-/// The gateway.
 #[derive(Clone, Debug)]
-pub(crate) struct Serve {
+pub(crate) struct ServeSettings {
     pub(crate) listen: String,
     pub(crate) keys_variable: Option<String>,
     pub(crate) keys_file: Option<PathBuf>,
@@ -36,7 +35,7 @@ pub(crate) struct Serve {
     pub(super) max_answer_bytes: AtLeastOne<usize>,
 }
 
-impl Default for Serve {
+impl Default for ServeSettings {
     fn default() -> Self {
         let settings = Settings::new(Upstream::none());
         let limits = settings.limits;
@@ -52,24 +51,24 @@ impl Default for Serve {
             close_partial: settings.close_partial,
             strict_schema: settings.strict_schema,
             max_body_bytes: AtLeastOne(limits.body_bytes),
-            head_timeout: Span::of(limits.head_time),
-            body_timeout: Span::of(limits.body_time),
-            write_timeout: Span::of(limits.write_time),
+            head_timeout: DurationSetting::of(limits.head_time),
+            body_timeout: DurationSetting::of(limits.body_time),
+            write_timeout: DurationSetting::of(limits.write_time),
             max_concurrent_requests: AtLeastOne(limits.concurrent),
             max_queued_requests: limits.queue,
-            queue_timeout: Span::of(limits.queue_time),
+            queue_timeout: DurationSetting::of(limits.queue_time),
             max_connections: AtLeastOne(limits.connections),
             max_event_subscribers: limits.readers,
-            shutdown_timeout: Span::of(limits.shutdown_time),
-            keep_alive: Span::of(limits.keep_alive),
-            run_timeout: Span::of(limits.run_time),
+            shutdown_timeout: DurationSetting::of(limits.shutdown_time),
+            keep_alive: DurationSetting::of(limits.keep_alive),
+            run_timeout: DurationSetting::of(limits.run_time),
             max_answer_bytes: AtLeastOne(limits.answer_bytes),
         }
     }
 }
 
-impl Serve {
-    /// These settings over others.
+impl ServeSettings {
+    /// Overrides the settings of the gateway library.
     pub(crate) fn over(&self, settings: Settings) -> Settings {
         Settings {
             max_total_tokens: self.max_total_tokens.0,
@@ -101,7 +100,7 @@ impl Serve {
     }
 }
 
-/// How a request is told of.
+/// The format of the request log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
     Text,
@@ -127,6 +126,6 @@ mod tests {
 
     #[test]
     fn the_default_port_is_not_that_of_llama_cpp() {
-        assert_eq!(Serve::default().listen, "127.0.0.1:8484");
+        assert_eq!(ServeSettings::default().listen, "127.0.0.1:8484");
     }
 }

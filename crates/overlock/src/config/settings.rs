@@ -1,4 +1,4 @@
-//! Every setting, declared once: its name, its text, its field, and an example of those without a
+//! Declares every setting once: its name, description and field, and an example if it has no
 //! default. The environment variables and `overlock.example.toml` follow from this list.
 
 use super::keys::Setting;
@@ -6,12 +6,12 @@ use super::{Config, OwnModel};
 
 /// One setting.
 pub(super) struct Key<T> {
-    /// Its name, with the names of its tables before it.
+    /// Its name, including its tables.
     pub(super) name: &'static str,
-    /// What it sets, in sentences.
+    /// The description.
     #[cfg(test)]
     pub(super) doc: &'static [&'static str],
-    /// A value, where there is no default.
+    /// A value, if there is no default.
     #[cfg(test)]
     pub(super) example: &'static [&'static str],
     pub(super) field: fn(&mut T) -> &mut dyn Setting,
@@ -38,7 +38,7 @@ macro_rules! keys {
     };
 }
 
-/// The tables, with what they are about.
+/// The tables, with their descriptions.
 #[cfg(test)]
 pub(super) const TABLES: &[(&str, &str)] = &[
     (
@@ -47,16 +47,16 @@ pub(super) const TABLES: &[(&str, &str)] = &[
     ),
     (
         "budget.tools",
-        "How each part of a prompt gives way. Parts with a lower `priority` give way first; parts of one priority by their `shrink`, where 0 means all or nothing. A part keeps its `min` while others give way, and never gets more than its `max`. First the tools; the last one goes first.",
+        "How each part of a prompt is reduced. Parts with a lower `priority` are reduced first; parts of one priority by their `shrink`, where 0 means all or nothing. A part keeps its `min` while others are reduced, and never gets more than its `max`. This table is for the tools; the last one is dropped first.",
     ),
     ("budget.history", "The conversation before the open turn."),
     (
         "budget.context",
-        "Retrieved texts; the last one goes first.",
+        "Retrieved texts; the last one is dropped first.",
     ),
     (
         "budget.memories",
-        "Memories; the least important goes first.",
+        "Memories; the least important one is dropped first.",
     ),
     (
         "budget.completion",
@@ -72,7 +72,7 @@ pub(super) const TABLES: &[(&str, &str)] = &[
     ("serve", "The gateway, `overlock serve`."),
 ];
 
-/// The settings that stand alone. Each has an environment variable.
+/// All settings except those of models. Each has an environment variable.
 pub(super) const KEYS: &[Key<Config>] = keys! { Config:
     /// The model used when none is given.
     "budget.model" like "\"gpt-4o\"" => budget.model;

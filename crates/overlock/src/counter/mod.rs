@@ -1,9 +1,9 @@
-//! Who counts, and what is the figure worth?
+//! Token counters, and how reliable their counts are.
 //!
-//! A model is counted with its own tokenizer where that is built in or its file is known, and else
-//! with a stand-in, which is always said.
+//! A model's tokens are counted with its own tokenizer if that is built in or its file is known,
+//! and otherwise with a substitute, which is always noted.
 
-mod named;
+mod args;
 mod template;
 
 use std::fs;
@@ -15,53 +15,52 @@ use overlock_budget::{
     UpperBound,
 };
 
-pub(crate) use named::Named;
+pub(crate) use args::EncodingArgs;
 pub(crate) use template::{TemplateFiles, Templated};
 
-use crate::config::{Config, Tokenizer};
+use crate::config::{Config, TokenizerSource};
 use crate::ending::Failure;
 use crate::output::Notes;
 
-/// Counts for models whose own tokenizer is not at hand.
-const STAND_IN: Encoding = Encoding::O200kBase;
+/// The tokenizer for models whose own one is not available.
+const SUBSTITUTE: Encoding = Encoding::O200kBase;
 
-/// A counter, and what its figures rest on.
+/// A token counter, and how exact it is.
 pub(crate) struct Counter {
     pub(crate) tokens: Arc<dyn CountTokens>,
-    /// Who counts, and in whose place.
     pub(crate) name: String,
     pub(crate) provenance: Provenance,
-    kind: Kind,
-    /// What to know about the figures, and what would make them better.
+    kind: CounterKind,
+    /// A note about the counts, and a hint how to improve them.
     caveat: Option<(String, String)>,
 }
 
-enum Kind {
+enum CounterKind {
     BuiltIn,
     File {
         tokenizer: Arc<TokenizerFile>,
         path: PathBuf,
     },
-    /// It counts in place of a tokenizer that is not at hand.
-    StandIn,
+    /// It replaces a tokenizer that is not available.
+    Substitute,
 }
 
 impl Counter {
-    /// The counter of this name: an encoding or a rule of thumb.
+    /// The counter with this name: an encoding or a rule of thumb.
     pub(crate) fn named(name: &str) -> Option<Self> {
         let tokens = built_in(name)?;
-        let provenance = worth(tokens.as_ref(), How::Exact);
+        let provenance = provenance(tokens.as_ref(), How::Exact);
         let caveat = (provenance != Provenance::Exact).then(|| {
             (
-                format!("`{name}` is a rule of thumb, not a tokenizer: the figure is an estimate"),
-                "name a model or an encoding to count exactly".to_owned(),
+                format!("`{name}` is a rule of thumb: the count is an estimate"),
+                "give a model or an encoding to count exactly".to_owned(),
             )
         });
         Some(Self {
             tokens,
             name: name.to_owned(),
             provenance,
-            kind: Kind::BuiltIn,
+            kind: CounterKind::BuiltIn,
             caveat,
         })
     }
@@ -71,14 +70,14 @@ impl Counter {
         Self::from_named_file(path, &path.display().to_string())
     }
 
-    /// The tokenizer in a file, under the name that models call it by.
+    /// The tokenizer in a file, with the name that models use for it.
     pub(crate) fn from_named_file(path: &Path, name: &str) -> Result<Self, Failure> {
         let tokenizer = Arc::new(read_file(path)?.named(name));
         Ok(Self {
             tokens: Arc::<TokenizerFile>::clone(&tokenizer),
             name: name.to_owned(),
             provenance: Provenance::Exact,
-            kind: Kind::File {
+            kind: CounterKind::File {
                 tokenizer,
                 path: path.to_owned(),
             },
@@ -86,24 +85,24 @@ impl Counter {
         })
     }
 
-    /// The best counter there is for a model.
+    /// The best available counter for a model.
     pub(crate) fn for_model(name: &str, found: &Found, config: &Config) -> Result<Self, Failure> {
         let Some(tokenizer) = found.model.tokenizer.as_deref() else {
-            return Ok(Self::stand_in(
+            return Ok(Self::substitute(
                 found,
-                &format!("no tokenizer of `{name}` is known"),
-                "if there is a tokenizer.json for it, give it with --tokenizer FILE, or as \
-                 `tokenizer` under [models] in overlock.toml"
+                &format!("the tokenizer of `{name}` is not known"),
+                "if you have its tokenizer.json, give it with --tokenizer FILE, or as `tokenizer` \
+                 under [models] in overlock.toml"
                     .into(),
             ));
         };
         let mut counter = match (Self::named(tokenizer), config.tokenizer(tokenizer)) {
             (Some(built_in), _) => built_in,
-            (None, Tokenizer::File(path)) => Self::from_named_file(path, tokenizer)?,
-            (None, Tokenizer::Family) => {
-                return Ok(Self::stand_in(
+            (None, TokenizerSource::File(path)) => Self::from_named_file(path, tokenizer)?,
+            (None, TokenizerSource::Family) => {
+                return Ok(Self::substitute(
                     found,
-                    &format!("the tokenizer file of `{tokenizer}` models is not at hand"),
+                    &format!("no tokenizer file for `{tokenizer}` models"),
                     format!(
                         "give it with --tokenizer FILE, or as `{tokenizer}` under [tokenizers] in \
                          overlock.toml"
@@ -111,13 +110,12 @@ impl Counter {
                 ));
             }
         };
-        counter.provenance = worth(counter.tokens.as_ref(), found.how);
+        counter.provenance = provenance(counter.tokens.as_ref(), found.how);
         if found.how == How::Prefix {
             let entry = found.entry.as_deref().unwrap_or_default();
             counter.caveat = Some((
-                format!("`{name}` is counted as `{entry}` is, which it begins with"),
-                "if that is not right, say what it counts with under [models] in overlock.toml"
-                    .to_owned(),
+                format!("`{name}` is counted like `{entry}`, because its name begins with that"),
+                "if that is wrong, set its `tokenizer` under [models] in overlock.toml".to_owned(),
             ));
         }
         Ok(counter)
@@ -126,19 +124,19 @@ impl Counter {
     /// The chat template for a tokenizer from a file, if there is one.
     pub(crate) fn template(&self, files: TemplateFiles) -> Result<Option<Templated>, Failure> {
         match &self.kind {
-            Kind::File { tokenizer, path } => template::read(tokenizer, path, files),
-            Kind::BuiltIn | Kind::StandIn => Ok(None),
+            CounterKind::File { tokenizer, path } => template::read(tokenizer, path, files),
+            CounterKind::BuiltIn | CounterKind::Substitute => Ok(None),
         }
     }
 
-    /// Counts whole requests for the model that was found, as its template writes them.
+    /// A counter of whole requests for a model, with its chat template if there is one.
     pub(crate) fn of_requests<'a>(
         &'a self,
         found: &Found,
         template: Option<&'a Templated>,
     ) -> ChatCounter<'a> {
         match (&self.kind, template) {
-            (Kind::StandIn, _) => ChatCounter::for_model(found),
+            (CounterKind::Substitute, _) => ChatCounter::for_model(found),
             (_, Some(template)) => {
                 ChatCounter::with_template(found, self.tokens.as_ref(), template)
             }
@@ -146,13 +144,13 @@ impl Counter {
         }
     }
 
-    /// The same, where a budget must be kept: a stand-in counts less than some models do, so what
-    /// it counts is taken for half as much again.
+    /// The counter for hard limits: a substitute may count fewer tokens than the model, so its
+    /// counts are raised by half.
     pub(crate) fn bounded(self) -> Self {
-        if !matches!(self.kind, Kind::StandIn) {
+        if !matches!(self.kind, CounterKind::Substitute) {
             return self;
         }
-        let tokens = UpperBound::of(STAND_IN);
+        let tokens = UpperBound::of(SUBSTITUTE);
         Self {
             name: tokens.name().to_owned(),
             tokens: Arc::new(tokens),
@@ -160,7 +158,7 @@ impl Counter {
         }
     }
 
-    /// Says what there is to know about the figures.
+    /// Notes that the counts are not exact.
     pub(crate) fn note(&self, notes: &mut Notes) {
         if let Some((note, hint)) = &self.caveat {
             notes.note(note);
@@ -168,19 +166,13 @@ impl Counter {
         }
     }
 
-    fn stand_in(found: &Found, why: &str, hint: String) -> Self {
+    fn substitute(found: &Found, why: &str, hint: String) -> Self {
         Self {
-            tokens: Arc::new(STAND_IN),
+            tokens: Arc::new(SUBSTITUTE),
             name: ChatCounter::for_model(found).name().to_owned(),
             provenance: Provenance::Estimate,
-            kind: Kind::StandIn,
-            caveat: Some((
-                format!(
-                    "{why}: counted with {}, which is an estimate",
-                    STAND_IN.name()
-                ),
-                hint,
-            )),
+            kind: CounterKind::Substitute,
+            caveat: Some((format!("{why}: estimated with {}", SUBSTITUTE.name()), hint)),
         }
     }
 }
@@ -209,8 +201,8 @@ fn read_file(path: &Path) -> Result<TokenizerFile, Failure> {
     })
 }
 
-/// What a count of plain text with a model's own tokenizer is worth.
-fn worth(tokens: &dyn CountTokens, how: How) -> Provenance {
+/// How reliable a count of plain text is for a model that was found in this way.
+fn provenance(tokens: &dyn CountTokens, how: How) -> Provenance {
     match how {
         _ if !tokens.is_exact() => Provenance::Estimate,
         How::Exact | How::Alias => Provenance::Exact,

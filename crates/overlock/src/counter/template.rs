@@ -1,7 +1,7 @@
-//! The chat template that comes with a tokenizer file.
+//! The chat template of a tokenizer file.
 //!
-//! Models come as a folder: beside the `tokenizer.json` lie a `tokenizer_config.json` and often a
-//! `chat_template.jinja`. What is not named is looked for there.
+//! The folder of a model has a `tokenizer.json`, a `tokenizer_config.json` and often a
+//! `chat_template.jinja`. Files that are not given are looked up there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use serde_json::Value;
 
 use crate::ending::Failure;
 
-/// A tokenizer with the template that writes chats for it.
+/// A tokenizer with its chat template.
 pub(crate) struct Templated {
     tokenizer: Arc<TokenizerFile>,
     template: ChatTemplate,
-    /// For templates that tell the date.
+    /// For templates that contain the date.
     now: Option<i64>,
 }
 
@@ -32,30 +32,30 @@ impl CountChats for Templated {
     }
 }
 
-/// Where a template is said to be.
+/// The given files of a template.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TemplateFiles<'a> {
     /// A `tokenizer_config.json`.
     pub(crate) tokenizer_config: Option<&'a Path>,
-    /// A template in a file of its own.
+    /// A file with only the template.
     pub(crate) chat_template: Option<&'a Path>,
 }
 
-/// The template of the tokenizer at `path`: the one that is named, else one that lies beside it.
+/// Reads the template of the tokenizer at `path`: the given one, else one in the same folder.
 pub(super) fn read(
     tokenizer: &Arc<TokenizerFile>,
     path: &Path,
     files: TemplateFiles,
 ) -> Result<Option<Templated>, Failure> {
-    let beside = |named: Option<&Path>, name: &str| match named {
-        Some(named) => Some(named.to_owned()),
+    let given_or_sibling = |given: Option<&Path>, name: &str| match given {
+        Some(given) => Some(given.to_owned()),
         None => Some(path.with_file_name(name)).filter(|path| path.is_file()),
     };
-    let config_path = beside(files.tokenizer_config, "tokenizer_config.json");
-    // A configuration that was named is the whole answer, whatever lies around.
+    let config_path = given_or_sibling(files.tokenizer_config, "tokenizer_config.json");
+    // A given configuration contains the template, so no other file is looked up.
     let template_path = match (files.tokenizer_config, files.chat_template) {
         (Some(_), None) => None,
-        (_, named) => beside(named, "chat_template.jinja"),
+        (_, given) => given_or_sibling(given, "chat_template.jinja"),
     };
     let config = match &config_path {
         Some(path) => read_text(path)?,
@@ -65,15 +65,15 @@ pub(super) fn read(
         Some(path) => ChatTemplate::with_template(&read_text(path)?, &config),
         None => ChatTemplate::new(&config),
     };
-    let was_named = files.tokenizer_config.is_some() || files.chat_template.is_some();
+    let is_given = files.tokenizer_config.is_some() || files.chat_template.is_some();
     match read {
         Ok(template) => Ok(Some(Templated {
             tokenizer: Arc::clone(tokenizer),
             template,
             now: now(),
         })),
-        // Not every model is made for chats.
-        Err(ChatTemplateError::Missing) if !was_named => Ok(None),
+        // Not every model supports chats.
+        Err(ChatTemplateError::Missing) if !is_given => Ok(None),
         Err(source) => Err(Failure::Template {
             path: template_path
                 .or(config_path)

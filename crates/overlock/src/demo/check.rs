@@ -1,20 +1,20 @@
-//! Measures documents, so that "identical" is something a reader can check.
+//! Checks the document of the demo, and computes figures that a reader can verify.
 
 use overlock_json::{Scalar, Scanner, Visitor};
 
-/// What two identical documents have in common.
+/// Figures of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Measures {
+pub(crate) struct DocumentStats {
     pub(crate) bytes: usize,
-    /// How many strings, numbers and literals there are.
+    /// The number of strings, numbers and literals.
     pub(crate) values: usize,
     /// The checksum that `cksum` prints.
     pub(crate) checksum: u32,
 }
 
-impl Measures {
+impl DocumentStats {
     pub(crate) fn of(document: &str) -> Self {
-        let mut count = Count::default();
+        let mut count = ValueCounter::default();
         Scanner::new().feed_with(document.as_bytes(), &mut count);
         Self {
             bytes: document.len(),
@@ -24,51 +24,51 @@ impl Measures {
     }
 }
 
-/// Why a document cannot be played.
+/// Why a document cannot be used in the demo.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unusable {
+pub(crate) enum UnusableDocument {
     #[error("is not UTF-8")]
     Encoding,
     #[error("is empty")]
     Empty,
     #[error("is not JSON: {0}")]
     Malformed(String),
-    #[error("is cut itself, {0}")]
+    #[error("is incomplete, {0}")]
     Cut(String),
 }
 
-/// The document in a file: whole, valid, without the white space around it.
-pub(crate) fn whole_document(bytes: &[u8]) -> Result<&str, Unusable> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Unusable::Encoding)?;
+/// The complete, valid document in a file, without the white space around it.
+pub(crate) fn complete_document(bytes: &[u8]) -> Result<&str, UnusableDocument> {
+    let text = std::str::from_utf8(bytes).map_err(|_| UnusableDocument::Encoding)?;
     let document = text
         .trim_start_matches('\u{feff}')
         .trim_matches([' ', '\n', '\r', '\t']);
     if document.is_empty() {
-        return Err(Unusable::Empty);
+        return Err(UnusableDocument::Empty);
     }
     let mut scanner = Scanner::new();
     scanner.feed(document.as_bytes());
     if let Some(syntax_error) = scanner.syntax_error() {
-        return Err(Unusable::Malformed(syntax_error.to_string()));
+        return Err(UnusableDocument::Malformed(syntax_error.to_string()));
     }
     match scanner.cut() {
-        Some(cut) => Err(Unusable::Cut(crate::draw::cut_sentence(&cut))),
+        Some(cut) => Err(UnusableDocument::Cut(crate::draw::cut_sentence(&cut))),
         None => Ok(document),
     }
 }
 
 #[derive(Default)]
-struct Count {
+struct ValueCounter {
     values: usize,
 }
 
-impl Visitor for Count {
+impl Visitor for ValueCounter {
     fn scalar(&mut self, _kind: Scalar) {
         self.values += 1;
     }
 }
 
-/// The checksum of POSIX `cksum`: a cyclic redundancy check of the bytes and their number.
+/// The checksum of POSIX `cksum`: a CRC of the bytes and their number.
 fn checksum(bytes: &[u8]) -> u32 {
     let table: [u32; 256] = std::array::from_fn(|index| {
         let mut remainder = u32::try_from(index).unwrap_or(0) << 24;
@@ -90,7 +90,7 @@ fn checksum(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{checksum, whole_document};
+    use super::{checksum, complete_document};
 
     #[test]
     fn the_checksum_is_the_one_cksum_prints() {
@@ -99,10 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_document_can_be_played() {
-        assert_eq!(whole_document(b"\xef\xbb\xbf [1]\n").ok(), Some("[1]"));
+    fn accepts_only_complete_documents() {
+        assert_eq!(complete_document(b"\xef\xbb\xbf [1]\n").ok(), Some("[1]"));
         for bytes in [&b""[..], b" \n", b"\xff", b"[1", b"[1,]", b"hello"] {
-            assert!(whole_document(bytes).is_err(), "{bytes:?}");
+            assert!(complete_document(bytes).is_err(), "{bytes:?}");
         }
     }
 }

@@ -1,13 +1,12 @@
-//! Shows the product at work with nothing set up: a model that is cut off again and
-//! again, and a document that comes out whole.
+//! The demo: a model whose answers are cut off again and again, and the complete document.
 //!
-//! Only the model is played. [`play`] has a scripted one answer on this machine's own address,
-//! and asks it over HTTP as `overlock complete` asks any other; what comes of it is a
-//! [`Story`], and [`tell`](Teller::tell) tells it.
+//! Only the model is simulated. [`play`] starts a scripted model on a local port and calls it over
+//! HTTP, as `overlock complete` calls any model. The result is a [`DemoRun`], which
+//! [`DemoOutput::print`] shows.
 
 mod check;
-mod listen;
-mod tell;
+mod observe;
+mod output;
 
 use overlock_budget::{How, Plan, WindowSource};
 use overlock_json::Cut;
@@ -25,82 +24,80 @@ use crate::counter::Counter;
 use crate::draw::Join;
 use crate::ending::Failure;
 use crate::runs;
-pub(crate) use check::{Measures, whole_document};
-use listen::Listener;
-pub(crate) use tell::Teller;
+pub(crate) use check::{DocumentStats, complete_document};
+use observe::DemoObserver;
+pub(crate) use output::DemoOutput;
 
-/// The document that is played when no other is given.
+/// The default document.
 pub(crate) const REPORT: &str = include_str!("report.json");
 
-/// The name of the model. None is known by it, so that it gets the window of an unknown one.
+/// The name of the model. It is not in the table, so the model gets the default window.
 pub(crate) const MODEL: &str = "overlock-demo";
 
-/// What happened from the first call to the last.
-pub(crate) struct Story<'a> {
+/// A finished run.
+pub(crate) struct DemoRun<'a> {
     pub(crate) document: &'a str,
     pub(crate) seed: u64,
-    pub(crate) calls: Vec<Call>,
-    /// The document as it was stitched together.
+    pub(crate) calls: Vec<DemoCall>,
+    /// The stitched document.
     pub(crate) result: String,
     pub(crate) outcome: Outcome,
 }
 
-/// One call of the model, and what became of its answer.
-pub(crate) struct Call {
+/// One call of the model.
+pub(crate) struct DemoCall {
     pub(crate) ask: NextCall,
-    /// How the window was divided for it.
     pub(crate) plan: Plan,
-    /// What the model did, which nobody but the script knows.
+    /// What the script made the model do.
     pub(crate) behaviour: Behaviour,
-    /// The answer as it came.
+    /// The answer.
     pub(crate) text: String,
-    /// Whether the server said that the model was cut off, rather than done.
+    /// Whether the finish reason was `length`.
     pub(crate) cut_off: bool,
-    /// How it was joined; the first answer is the document.
     pub(crate) join: Join,
-    /// How much of the document was there afterwards.
+    /// The length of the document after this call.
     pub(crate) base_len: usize,
-    pub(crate) stop: Option<Stop>,
+    pub(crate) cut: Option<CutState>,
 }
 
-/// Where the document stood open after a call.
-pub(crate) struct Stop {
+/// The cut of the document after a call.
+pub(crate) struct CutState {
     pub(crate) cut: Cut,
-    /// What was open, as a trail.
+    /// The open containers, as a trail.
     pub(crate) open: String,
-    /// The last line of what has been delivered.
+    /// The last line that describes the text so far.
     pub(crate) delivered: Option<String>,
 }
 
-impl Story<'_> {
+impl DemoRun<'_> {
     pub(crate) fn is_identical(&self) -> bool {
         self.outcome == Outcome::Complete && self.result == self.document
     }
 }
 
-/// Has a model that is cut off write `document`, and stitches its answers. What happens is
-/// recorded in the store, if there is one.
+/// Has a scripted model write `document` in cut answers, and stitches them. The run is recorded if
+/// there is a store.
 pub(crate) fn play<'a>(
     document: &'a str,
     seed: u64,
     store: Option<&dyn Store>,
-) -> Result<Story<'a>, Failure> {
+) -> Result<DemoRun<'a>, Failure> {
     let script = script(document, seed);
     let mut run = Continuation::new(options(&script));
     let request = request()?;
     let config = Config::default();
     let mut found = config.models().find(MODEL);
     if found.how == How::Default {
-        // It is scripted, and takes what is assumed of those that nobody knows.
+        // The scripted model really has the default window.
         found.model.window_source = WindowSource::Known;
     }
     let counter = Counter::for_model(MODEL, &found, &config)?;
-    let mut listener = Listener::new(store, &found);
-    listener.begin(&request, run.options())?;
+    let mut observer = DemoObserver::new(store, &found);
+    observer.begin(&request, run.options())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let behaved = runtime.block_on(async {
+    let behaviours = runtime.block_on(async {
         let server = ScriptedServer::start(script, &[]).await?;
         let failed = |source| Failure::Upstream { source };
         let http = Http::new(config.upstream.timeouts()).map_err(failed)?;
@@ -114,38 +111,38 @@ pub(crate) fn play<'a>(
             most_answer_bytes: runs::MOST_ANSWER_BYTES,
             live: false,
         };
-        let driven = complete(&mut run, &drive, &mut listener).await;
+        let driven = complete(&mut run, &drive, &mut observer).await;
         driven.map_err(|source| Failure::Run { source })?;
         Ok::<_, Failure>(server.behaved())
     })?;
     let outcome = run.outcome().cloned();
     let outcome = outcome.expect("a run that was driven has ended");
-    listener.end(&outcome)?;
-    Ok(Story {
+    observer.end(&outcome)?;
+    Ok(DemoRun {
         document,
         seed,
-        calls: listener.into_calls(behaved),
+        calls: observer.into_calls(behaviours),
         result: run.text().to_owned(),
         outcome,
     })
 }
 
-/// The tokens of one answer: enough for the longest breath, and for what is repeated before it.
+/// The tokens of one answer: enough for the longest new part and the overlap before it.
 const ANSWER_TOKENS: u64 = 4096;
 
 fn script(document: &str, seed: u64) -> Script {
     const PIECES: usize = 6;
-    const SHORTEST_BREATH: usize = 12;
-    const LONGEST_BREATH: usize = 8000;
-    let most = (document.len() / PIECES).clamp(SHORTEST_BREATH, LONGEST_BREATH);
+    const SHORTEST: usize = 12;
+    const LONGEST: usize = 8000;
+    let most = (document.len() / PIECES).clamp(SHORTEST, LONGEST);
     // A very short document is still cut once.
     let most = most.min(document.len() / 2);
     let behaviours = Behaviour::ALL.into_iter();
     Script {
         document: document.to_owned(),
         breath: (most / 2, most),
-        // Where a document has hardly begun, foreign JSON could be the rest of it, and no blanks
-        // can be remembered where nothing is put in the model's mouth.
+        // Foreign JSON could be a valid continuation of a document that has hardly begun, and
+        // remembered blanks need prefill.
         behaviours: behaviours
             .filter(|behaviour| {
                 !matches!(
@@ -161,11 +158,11 @@ fn script(document: &str, seed: u64) -> Script {
 fn options(script: &Script) -> ContinuationOptions {
     let pieces = script.document.len() / script.breath.0.max(1);
     ContinuationOptions {
-        // Only what is repeated to the character comes out the same to the byte.
+        // The result must be identical to the byte, so the repeated text must be exact.
         ways: vec![Strategy::Overlap],
-        // Half of the answers may bring nothing.
+        // Up to half of the answers may add nothing.
         max_iterations: u32::try_from(2 * pieces + 50).unwrap_or(u32::MAX),
-        // A share of a hundred does not rise with every one of very many answers.
+        // With very many answers a percentage does not rise each time.
         kpi: if pieces > 50 { Kpi::Off } else { Kpi::Ask },
         ..ContinuationOptions::default()
     }

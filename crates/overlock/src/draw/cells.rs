@@ -1,25 +1,24 @@
-//! Fits a text into columns, with everything in it made visible.
+//! Fits a text into columns, with control characters made visible.
 //!
-//! Only as much of the text is looked at as can be drawn, so that a line of a gigabyte
-//! costs no more than a short one.
+//! Only the part that can be drawn is read, so a line of a gigabyte costs no more than a short one.
 
 use unicode_width::UnicodeWidthChar;
 
-/// What was drawn, and how many columns it takes.
+/// A drawn text and its number of columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drawn {
     pub(crate) text: String,
     pub(crate) width: usize,
 }
 
-/// One character as it is drawn.
+/// One drawn character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) width: usize,
 }
 
-/// The beginning of a text in at most `room` columns; `…` stands for what is missing.
+/// The beginning of a text in at most `room` columns, with `…` for the rest.
 pub(crate) fn head(text: &[u8], room: usize) -> Drawn {
     let reach = text.len().min(room.saturating_mul(BYTES_A_COLUMN));
     let cells = cells(&text[..reach]);
@@ -36,10 +35,10 @@ pub(crate) fn head(text: &[u8], room: usize) -> Drawn {
     drawn
 }
 
-/// The end of a text in at most `room` columns; `…` stands for what is missing.
+/// The end of a text in at most `room` columns, with `…` for the rest.
 pub(crate) fn tail(text: &[u8], room: usize) -> Drawn {
     let mut start = text.len() - text.len().min(room.saturating_mul(BYTES_A_COLUMN));
-    // Not in the middle of a character.
+    // Skips the rest of a character.
     while start > 0 && start < text.len() && text[start] & 0xC0 == 0x80 {
         start += 1;
     }
@@ -59,36 +58,60 @@ pub(crate) fn tail(text: &[u8], room: usize) -> Drawn {
     }
 }
 
-/// All of a line, cell by cell, for those who break it themselves.
+/// Wraps a text at its spaces.
+pub(crate) fn wrap_words(text: &str, width: usize) -> Vec<String> {
+    let words: Vec<_> = text.split(' ').collect();
+    wrap(&words, " ", width)
+}
+
+/// Puts as many entries into each line as fit.
+pub(crate) fn wrap(entries: &[&str], between: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for entry in entries {
+        let entry = head(entry.as_bytes(), width).text;
+        let line = lines.last_mut().expect("there is always one");
+        if line.is_empty() {
+            *line = entry;
+        } else if line.chars().count() + between.len() + entry.chars().count() <= width {
+            line.push_str(between);
+            line.push_str(&entry);
+        } else {
+            lines.push(entry);
+        }
+    }
+    lines
+}
+
+/// All characters of a line, for callers that wrap it.
 pub(crate) fn line_cells(line: &[u8]) -> Vec<Cell> {
     cells(line)
 }
 
-/// All of a text on one line, with everything in it made visible.
+/// All of a text on one line, with control characters made visible.
 pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .map(|character| visible(character).text)
         .collect()
 }
 
-/// A line of ours, with everything in it made visible but its styles.
-pub(crate) fn tamed(line: &str) -> String {
-    let mut tamed = String::with_capacity(line.len());
+/// A line of ours, with all control characters made visible except its styles.
+pub(crate) fn escaped_except_styles(line: &str) -> String {
+    let mut escaped = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(character) = rest.chars().next() {
         let length = style_len(rest).unwrap_or(0);
         if length > 0 {
-            tamed.push_str(&rest[..length]);
+            escaped.push_str(&rest[..length]);
             rest = &rest[length..];
         } else {
-            tamed.push_str(&visible(character).text);
+            escaped.push_str(&visible(character).text);
             rest = &rest[character.len_utf8()..];
         }
     }
-    tamed
+    escaped
 }
 
-/// The length of the style that a text begins with.
+/// The length of the style at the start of a text.
 fn style_len(text: &str) -> Option<usize> {
     let numbers = text.strip_prefix("\x1b[")?;
     let end = numbers.find(|character: char| !character.is_ascii_digit() && character != ';')?;
@@ -96,7 +119,7 @@ fn style_len(text: &str) -> Option<usize> {
     numbers[end..].starts_with('m').then_some(length)
 }
 
-/// Wide enough for every character with a mark or two on it.
+/// Enough for any character with one or two combining marks.
 const BYTES_A_COLUMN: usize = 16;
 
 fn fit<'a>(cells: impl Iterator<Item = &'a Cell>, room: usize) -> usize {
@@ -118,7 +141,7 @@ fn draw(cells: &[Cell]) -> Drawn {
 
 fn cells(bytes: &[u8]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
-    // Indentation after a line break says nothing where lines are joined into one.
+    // Indentation after a line break is dropped, because the lines are joined.
     let mut indenting = false;
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -127,7 +150,7 @@ fn cells(bytes: &[u8]) -> Vec<Cell> {
             }
             indenting = character == '\n';
             match visible(character) {
-                // A mark belongs to the character before it.
+                // A combining mark belongs to the character before it.
                 Cell { text, width: 0 } => match cells.last_mut() {
                     Some(last) => last.text.push_str(&text),
                     None => cells.push(Cell { text, width: 0 }),
@@ -148,7 +171,7 @@ fn visible(character: char) -> Cell {
         '\t' => cell("    ".into(), 4),
         '\0'..='\x1f' => cell(picture(character), 1),
         '\x7f' => cell('␡'.into(), 1),
-        // What hides text, or turns its direction, is spelled out.
+        // Characters that hide text or change its direction are spelled out.
         '\u{80}'..='\u{9f}'
         | '\u{ad}'
         | '\u{61c}'
@@ -165,7 +188,7 @@ fn visible(character: char) -> Cell {
     }
 }
 
-/// The picture Unicode has for a control character.
+/// The Unicode symbol for a control character.
 fn picture(control: char) -> String {
     char::from_u32(0x2400 + u32::from(control)).map_or_else(String::new, String::from)
 }
@@ -176,7 +199,7 @@ fn cell(text: String, width: usize) -> Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::{head, plain, tail, tamed};
+    use super::{escaped_except_styles, head, plain, tail};
 
     #[track_caller]
     fn check(text: &str, room: usize, expected_head: &str, expected_tail: &str) {
@@ -211,24 +234,24 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_text_reaches_the_terminal_as_a_command() {
+    fn escapes_terminal_commands() {
         check("\x1b[31m\x07", 20, "␛[31m␇", "␛[31m␇");
         check("a\u{202e}b", 20, "a<202e>b", "a<202e>b");
         check("{\n    \"a\"", 20, "{⏎\"a\"", "{⏎\"a\"");
     }
 
     #[test]
-    fn of_a_line_only_the_styles_reach_the_terminal() {
+    fn keeps_only_the_styles_of_a_line() {
         let hostile = "a\x1b]0;owned\x07\nerror: b\x1b[2J\x1b[1;31mc\x1b[0m\r\x1b[";
         assert_eq!(
-            tamed(hostile),
+            escaped_except_styles(hostile),
             "a␛]0;owned␇⏎error: b␛[2J\x1b[1;31mc\x1b[0m␍␛["
         );
         assert_eq!(plain(hostile), "a␛]0;owned␇⏎error: b␛[2J␛[1;31mc␛[0m␍␛[");
     }
 
     #[test]
-    fn a_long_line_is_not_looked_at_beyond_what_is_drawn() {
+    fn reads_only_the_visible_part_of_a_long_line() {
         let line = "é".repeat(1 << 20);
         assert_eq!(tail(line.as_bytes(), 3).text, "…éé");
         assert_eq!(head(line.as_bytes(), 3).text, "éé…");

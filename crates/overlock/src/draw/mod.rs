@@ -1,11 +1,11 @@
-//! How cuts, seams, models and windows are shown to people.
+//! Draws cuts, seams, models and windows for people.
 //!
-//! Colour is only ever added to what the words and marks already say. Whatever stands
-//! in a text, it cannot steer the terminal: control characters are drawn, not sent.
+//! Colour never carries meaning on its own. Control characters in a text are drawn as symbols, so a
+//! text cannot control the terminal.
 
 mod cells;
+mod cut;
 mod model;
-mod place;
 mod seam;
 mod trail;
 mod window;
@@ -13,34 +13,34 @@ mod words;
 
 use anstyle::{AnsiColor, Style};
 
-pub(crate) use cells::{head, line_cells, plain, tail, tamed};
+pub(crate) use cells::{escaped_except_styles, head, line_cells, plain, tail, wrap, wrap_words};
+pub(crate) use cut::{CutDrawing, Position, cut_lines};
 pub(crate) use model::{ModelDrawing, model_table};
-pub(crate) use place::{CutDrawing, Position, cut_lines};
 pub(crate) use seam::{Join, SeamDrawing};
 pub(crate) use trail::open_trail;
-pub(crate) use window::{PartDrawing, Verdict, WindowDrawing, counted, wrap, wrap_words};
+pub(crate) use window::{NO_MORE_ROOM, PartDrawing, Verdict, WindowDrawing, counted};
 pub(crate) use words::{
     SENTENCE_COLUMNS, amount, cut_sentence, fix_name, fixes, grouped, grouped_tokens, path,
 };
 
 /// What matters most on a line.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// What is there for orientation.
+/// Labels and other less important text.
 pub(crate) const FAINT: Style = Style::new().dimmed();
-/// The cut, and what was refused.
+/// Cuts and failures.
 pub(crate) const CUT: Style = AnsiColor::Red.on_default().bold();
-/// What came twice.
+/// Repeated text, and warnings.
 pub(crate) const REPEATED: Style = AnsiColor::Yellow.on_default();
-/// What is new, and what went well.
+/// New text, and successes.
 pub(crate) const NEW: Style = AnsiColor::Green.on_default();
 
-/// How many columns there are to draw in.
+/// The columns to draw in.
 pub(crate) fn terminal_width() -> usize {
-    // Narrower than this nothing can be read, and wider lines tire the eye.
+    // Less is not readable, and more is tiring to read.
     columns().clamp(40, 140)
 }
 
-/// How much of a line can be written over: one that is broken cannot, however narrow it is.
+/// The columns of a line that is overwritten. It must not wrap, even on a narrow terminal.
 pub(crate) fn live_width() -> usize {
     terminal_width().min(columns()).saturating_sub(1)
 }

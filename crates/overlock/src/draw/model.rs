@@ -1,4 +1,4 @@
-//! Shows what models can take, one at a time or as a table.
+//! Draws the limits of models, of one model or as a table.
 
 use overlock_budget::{Found, How, Model, Sharing};
 
@@ -6,16 +6,16 @@ use super::cells::head;
 use super::words::grouped_tokens;
 use super::{FAINT, REPEATED, STRONG};
 
-/// One model, and how it was found.
+/// One model.
 pub(crate) struct ModelDrawing<'a> {
     pub(crate) name: &'a str,
     pub(crate) found: &'a Found,
-    /// Whether the entry is the user's own.
+    /// Whether the entry is in the configuration.
     pub(crate) own: bool,
 }
 
 impl ModelDrawing<'_> {
-    /// `name: value` lines that stay the same and are easily searched.
+    /// `name: value` lines in a stable format.
     pub(crate) fn lines(&self) -> Vec<String> {
         let model = &self.found.model;
         let line = |name: &str, value: &str| format!("{FAINT}{name}:{FAINT:#} {value}");
@@ -33,15 +33,15 @@ impl ModelDrawing<'_> {
                     .as_deref()
                     .unwrap_or("not public or not known"),
             ),
-            line("can", &abilities(model)),
+            line("supports", &features(model)),
             line("found", &self.how()),
         ];
-        let is_this = matches!(self.found.how, How::Exact | How::Alias);
-        if let Some(prices) = model.prices.filter(|_| is_this) {
+        let is_same_model = matches!(self.found.how, How::Exact | How::Alias);
+        if let Some(prices) = model.prices.filter(|_| is_same_model) {
             let cached = prices.cached_input;
-            let cached = cached.map_or(String::new(), |price| format!(", {price} in from a cache"));
-            let told = format!("{} in, {} out{cached}", prices.input, prices.output);
-            lines.push(line("price of a million tokens", &told));
+            let cached = cached.map_or(String::new(), |price| format!(", {price} cached input"));
+            let prices = format!("{} input, {} output{cached}", prices.input, prices.output);
+            lines.push(line("price of a million tokens", &prices));
         }
         if let Some(larger) = model.disputed {
             lines.push(line(
@@ -62,51 +62,51 @@ impl ModelDrawing<'_> {
     fn how(&self) -> String {
         let how = self.found.how;
         let entry = self.found.entry.as_deref().unwrap_or_default();
-        let place = if self.own {
+        let source = if self.own {
             " in your configuration"
         } else {
             ""
         };
         match how {
-            How::Exact => format!("{}{place}", how.name()),
-            How::Alias | How::Prefix => format!("{} of {entry}{place}", how.name()),
-            How::Default => format!("{REPEATED}{}{REPEATED:#}, a guess", how.name()),
+            How::Exact => format!("{}{source}", how.name()),
+            How::Alias | How::Prefix => format!("{} of {entry}{source}", how.name()),
+            How::Default => format!("{REPEATED}unknown model, using defaults{REPEATED:#}"),
         }
     }
 }
 
-/// What the columns beside the name take, all of them and the sizes alone.
-const ALL_COLUMNS: usize = 42;
+/// The columns next to the name, all of them and the sizes alone.
+const ALL_COLUMNS: usize = 43;
 const SIZES: usize = 22;
-/// A longer name is cut even where there is room.
+/// A longer name is shortened even if there is room.
 const LONGEST_NAME: usize = 200;
 
-/// All of these models, one a line; no wider than `width`, where there is one.
+/// One line per model, no wider than `width` if it is given.
 pub(crate) fn model_table(models: &[(String, Found)], width: Option<usize>) -> Vec<String> {
     let width = width.unwrap_or(usize::MAX);
     let longest = models
         .iter()
         .map(|(name, _)| head(name.as_bytes(), LONGEST_NAME).width)
         .max();
-    // Where names would be cut short, the sizes matter more than the rest.
-    let shows_all = width >= 24 + ALL_COLUMNS;
-    let beside = if shows_all { ALL_COLUMNS } else { SIZES };
+    // On a narrow terminal only the name and the sizes are shown.
+    let shows_all = width >= 23 + ALL_COLUMNS;
+    let others = if shows_all { ALL_COLUMNS } else { SIZES };
     let name_width = longest
         .unwrap_or(0)
         .max(4)
-        .min(width.saturating_sub(beside));
-    let row = |name: &str, window: &str, answer: &str, tokenizer: &str, can: &str| {
+        .min(width.saturating_sub(others));
+    let row = |name: &str, window: &str, answer: &str, tokenizer: &str, features: &str| {
         let name = head(name.as_bytes(), name_width);
-        // Padding counts characters, and a name of wide ones has fewer of them than columns.
+        // Format padding counts characters, but wide characters take two columns.
         let padding = " ".repeat(name_width - name.width);
         let sizes = format!("{}{padding}  {window:>9}  {answer:>9}", name.text);
         if !shows_all {
             return sizes;
         }
-        let line = format!("{sizes}  {tokenizer:<14}  {can}");
+        let line = format!("{sizes}  {tokenizer:<14}  {features}");
         head(line.trim_end().as_bytes(), width).text
     };
-    let header = row("name", "window", "answer", "tokenizer", "can");
+    let header = row("name", "window", "answer", "tokenizer", "PJT");
     let mut lines = vec![format!("{FAINT}{header}{FAINT:#}")];
     lines.extend(models.iter().map(|(name, found)| {
         let model = &found.model;
@@ -122,7 +122,7 @@ pub(crate) fn model_table(models: &[(String, Found)], width: Option<usize>) -> V
         let count = models.len();
         let s = if count == 1 { "" } else { "s" };
         let letters = if shows_all {
-            "; can: P be begun for, J be held to JSON, T call tools"
+            "; P: prefill, J: JSON mode, T: tools"
         } else {
             ""
         };
@@ -136,33 +136,30 @@ pub(crate) fn model_table(models: &[(String, Found)], width: Option<usize>) -> V
 
 fn answer(model: &Model) -> String {
     match (model.answer_cap, model.sharing) {
-        (None, _) => "as the window allows".into(),
+        (None, _) => "limited by the window".into(),
         (Some(cap), Sharing::Shared) => cap.to_string(),
-        (Some(cap), Sharing::Separate) => format!("{cap}, beside the window"),
+        (Some(cap), Sharing::Separate) => format!("{cap}, in addition to the window"),
     }
 }
 
-fn abilities(model: &Model) -> String {
+fn features(model: &Model) -> String {
     let all = [
-        (model.prefill, "be begun for"),
-        (model.json, "be held to JSON"),
-        (model.tools, "call tools"),
+        (model.prefill, "prefill"),
+        (model.json, "JSON mode"),
+        (model.tools, "tools"),
     ];
-    let can: Vec<_> = all
-        .iter()
-        .filter(|(can, _)| *can)
-        .map(|(_, what)| *what)
-        .collect();
-    if can.is_empty() {
-        return "nothing that is known".into();
+    let supported = all.iter().filter(|(is_supported, _)| *is_supported);
+    let names: Vec<_> = supported.map(|(_, name)| *name).collect();
+    if names.is_empty() {
+        return "unknown".into();
     }
-    can.join(", ")
+    names.join(", ")
 }
 
 fn letters(model: &Model) -> String {
     let all = [(model.prefill, 'P'), (model.json, 'J'), (model.tools, 'T')];
     all.iter()
-        .map(|(can, letter)| if *can { *letter } else { '·' })
+        .map(|(is_supported, letter)| if *is_supported { *letter } else { '·' })
         .collect()
 }
 
@@ -206,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_under_each_other() {
+    fn aligns_the_columns() {
         assert_eq!(
             table(None),
             [
-                "name                                    window     answer  tokenizer       can",
+                "name                                    window     answer  tokenizer       PJT",
                 "gpt-4                                    8,192          –  cl100k_base     ··T",
                 "日本の大きなモデル/with-a-long-name  1,000,000     64,000  –               ··T",
-                "2 models; can: P be begun for, J be held to JSON, T call tools",
+                "2 models; P: prefill, J: JSON mode, T: tools",
             ]
         );
     }

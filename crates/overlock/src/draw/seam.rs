@@ -1,4 +1,4 @@
-//! Shows a seam: the two edges one above the other, with what came twice marked.
+//! Draws a seam: both edges, one above the other, with the repeated text marked.
 
 use overlock_json::{Outcome, Seam};
 use overlock_llm::StepResult;
@@ -7,43 +7,40 @@ use super::cells::{Drawn, head, tail};
 use super::words::grouped;
 use super::{CUT, FAINT, NEW, REPEATED, STRONG};
 
-/// What became of a fragment.
+/// The result of joining a fragment.
 #[derive(Clone, Debug)]
 pub(crate) enum Join {
-    /// It was joined.
     Made {
-        /// How, in the words of the stitch.
+        /// The name of the outcome.
         name: String,
         /// Where in the base the new text begins.
         offset: usize,
-        /// How many characters of the base it repeats.
+        /// The number of repeated characters.
         overlap: usize,
-        /// How many bytes it added.
+        /// The number of new bytes.
         added: usize,
     },
-    /// It was not.
     Refused {
         name: &'static str,
-        /// Why not.
         reason: String,
     },
 }
 
-/// A seam and the texts on both sides of it, ready to be drawn.
+/// A seam and the texts on both sides of it.
 pub(crate) struct SeamDrawing<'a> {
     join: &'a Join,
     /// The base up to the seam.
     base: &'a [u8],
-    /// What the fragment said before it brought anything new, and after.
+    /// The fragment before and after its first new byte.
     repeated: &'a [u8],
     new: &'a [u8],
 }
 
 impl Join {
-    /// What became of the fragment, to go into a line with other things.
+    /// The result as a part of a line.
     pub(crate) fn phrase(&self) -> String {
         match self {
-            Self::Refused { reason, .. } => format!("refused: {reason}"),
+            Self::Refused { reason, .. } => format!("rejected: {reason}"),
             Self::Made {
                 name,
                 overlap,
@@ -59,7 +56,7 @@ impl Join {
         }
     }
 
-    /// What became of the fragment, in words.
+    /// The result as the title of the drawing.
     pub(crate) fn sentence(&self) -> String {
         match self {
             Self::Refused { name, .. } => format!("{CUT}{name}{CUT:#}: nothing was joined"),
@@ -81,9 +78,9 @@ impl From<&Seam> for Join {
     fn from(seam: &Seam) -> Self {
         let name = seam.outcome.name();
         let reason = match &seam.outcome {
-            Outcome::Repeat => "all of it is there already".into(),
+            Outcome::Repeat => "it adds nothing new".into(),
             Outcome::Ambiguous { shorter, longer } => format!(
-                "two joins are lawful, after {} or {} characters",
+                "two joins are possible, after {} or {} characters",
                 grouped(*shorter),
                 grouped(*longer)
             ),
@@ -125,7 +122,7 @@ impl From<&StepResult> for Join {
 }
 
 impl<'a> SeamDrawing<'a> {
-    /// `base` is the document after the stitch, and `fragment` the piece as it came.
+    /// `base` is the document after the stitch, `fragment` the unchanged piece.
     pub(crate) fn new(base: &'a [u8], fragment: &'a [u8], join: &'a Join) -> Self {
         let Join::Made {
             name,
@@ -152,13 +149,13 @@ impl<'a> SeamDrawing<'a> {
         }
     }
 
-    /// The drawing: what happened, then the two edges.
+    /// The drawing: the result, then the two edges.
     pub(crate) fn lines(&self, title: &str, width: usize) -> Vec<String> {
         let mut lines = vec![format!(
             "{STRONG}{title}{STRONG:#}  {}",
             self.join.sentence()
         )];
-        // One column is the seam's own.
+        // One column is for the seam.
         let room = width.saturating_sub(LABEL + 3);
         let left = room * 3 / 5;
         let base = tail(self.base, left);
@@ -215,8 +212,8 @@ fn label(name: &str, line: &str) -> String {
     format!("  {FAINT}{name:<LABEL$}{FAINT:#}{line}")
 }
 
-/// Finds where in the fragment the new part begins, so that its raw edge can be shown: what the
-/// base has too, without a fence or prose, and what is new.
+/// Splits the fragment at its first new byte: the text that the base has too, without a fence or
+/// prose, and the new text.
 fn split_fragment<'a>(
     base: &'a [u8],
     joined: &'a [u8],
@@ -224,7 +221,7 @@ fn split_fragment<'a>(
     overlap: usize,
     is_overlap: bool,
 ) -> (&'a [u8], &'a [u8]) {
-    /// What is drawn is short, and so is what must be found.
+    /// Enough to find the edge, since only a short part is drawn.
     const EDGE: usize = 200;
     if is_overlap {
         let repeated = last_characters(base, overlap);
@@ -239,7 +236,7 @@ fn split_fragment<'a>(
         let (before, new) = fragment.split_at(start);
         return (last_characters(before, overlap), new);
     }
-    // It was joined in another form than it came in: show what was joined.
+    // The fragment was changed before it was joined, so the joined text is shown.
     (&[], joined)
 }
 
@@ -300,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_piece_is_shown_with_the_reason() {
+    fn shows_why_a_piece_was_rejected() {
         let lines = drawn("[\"one\", 2, ", "I'm sorry, I cannot.", "\"one\", 2, ", 60);
         assert_eq!(lines[0], "seam  no-match: nothing was joined");
         assert!(lines[1].starts_with("  why   "), "{lines:?}");

@@ -1,11 +1,11 @@
-//! What was open at a cut: the way in from the root, as a readable trail.
+//! Draws the open containers at a cut, from the root inwards.
 
 use overlock_json::{Closing, Cut, CutPlace, PartialDocument};
 
 use super::cells::head;
 use super::words::grouped;
 
-/// How many levels are shown from the root and from the cut when not all are.
+/// The levels that are shown from the root and from the cut, if there are too many.
 const OUTER: usize = 4;
 const INNER: usize = 6;
 /// The longest key that is shown in full.
@@ -16,7 +16,7 @@ const KEY_COLUMNS: usize = 24;
 pub(crate) fn open_trail(base: &PartialDocument<'_>, cut: &Cut, closing: &Closing) -> String {
     let depth = base.scanner().depth();
     let trail = Trail {
-        // The brackets that close the containers end the closers, outermost last.
+        // The closers end with the brackets of the containers, the outermost last.
         brackets: closing
             .closers
             .as_bytes()
@@ -45,7 +45,7 @@ pub(crate) fn open_trail(base: &PartialDocument<'_>, cut: &Cut, closing: &Closin
 
 struct Trail<'a> {
     brackets: &'a [u8],
-    /// The steps of the path; of a very long one the middle may be missing.
+    /// The steps of the path; the middle of a very long path may be missing.
     steps: Vec<String>,
     depth: usize,
     /// Whether the path's last step leads into the innermost container.
@@ -53,7 +53,7 @@ struct Trail<'a> {
 }
 
 impl Trail<'_> {
-    /// The bracket of a level, and the step from it towards the cut.
+    /// The bracket of a level, and the key or index of the next level.
     fn level(&self, level: usize) -> Vec<String> {
         let bracket = match self.brackets.get(self.depth - 1 - level) {
             Some(b'}') => "{",
@@ -68,8 +68,8 @@ impl Trail<'_> {
         words
     }
 
-    /// Counted from the root for the outer levels and from the cut for the inner ones,
-    /// since a very long path has no middle.
+    /// Counts from the root for the outer levels and from the cut for the inner ones, because the
+    /// middle of a very long path may be missing.
     fn step(&self, level: usize) -> Option<&String> {
         let steps = self.depth - usize::from(!self.leads_inside);
         if level >= steps {
@@ -86,8 +86,7 @@ impl Trail<'_> {
     }
 }
 
-/// Whether the path at this place points at what is inside the innermost container,
-/// rather than at the container.
+/// Whether the path of a cut at this place points into the innermost container instead of at it.
 fn leads_inside(place: CutPlace) -> bool {
     match place {
         CutPlace::AfterKey

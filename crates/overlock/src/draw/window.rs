@@ -1,18 +1,18 @@
-//! Shows how a window was divided: the calculation, and a bar of its parts.
+//! Draws how a context window is divided: a table of its parts, the calculation, and a bar.
 //!
-//! Every part has a letter, so that the bar can be read without colour.
+//! Every part has a letter, so that the bar is readable without colour.
 
 use anstyle::{AnsiColor, Style};
 use overlock_budget::{Adjustment, Part, Plan, PlannedPart, Provenance, Sharing};
 
-use super::cells::head;
+use super::cells::{head, wrap, wrap_words};
 use super::words::grouped_tokens;
 use super::{CUT, FAINT, NEW, REPEATED, STRONG};
 
-/// A divided window, ready to be drawn.
+/// A divided window.
 pub(crate) struct WindowDrawing {
     pub(crate) model: String,
-    /// Who counted, and how far that can be trusted.
+    /// The counter, and how exact it is.
     pub(crate) counted: String,
     pub(crate) window: u64,
     /// In the order of [`Part`], the answer last.
@@ -23,22 +23,22 @@ pub(crate) struct WindowDrawing {
     pub(crate) requested: u64,
     pub(crate) adjusted: u64,
     pub(crate) verdict: Verdict,
-    /// Whether the answer takes its room from the window.
+    /// Whether input and answer share the window.
     pub(crate) shared: bool,
 }
 
-/// One part of a window, and what became of it.
+/// One part of a window.
 pub(crate) struct PartDrawing {
     pub(crate) part: Part,
     pub(crate) asked: u64,
-    /// Whether it asked for even more, which was not counted.
+    /// Whether `asked` is a minimum, because the rest was not counted.
     pub(crate) at_least: bool,
     pub(crate) given: u64,
-    /// Why it has what it has, unless that goes without saying.
-    pub(crate) told: String,
+    /// Why it did not get what it asked for.
+    pub(crate) note: String,
 }
 
-/// What became of the answer that was requested.
+/// How the requested answer length was adjusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Granted,
@@ -50,7 +50,7 @@ pub(crate) enum Verdict {
     },
 }
 
-/// The letter of a part, which is the first of its name.
+/// The first letter of the name of a part.
 fn letter(part: Part) -> char {
     match part {
         Part::SystemPrompt => 'S',
@@ -82,12 +82,14 @@ fn style(part: Part) -> Style {
         .fg_color(Some(AnsiColor::Black.into()))
 }
 
-/// What is neither a part nor a letter of one.
+/// Why an answer is reduced.
+pub(crate) const NO_MORE_ROOM: &str = "the window has no more room";
+
 const MARGIN: char = '-';
 const FREE: char = '·';
 
 impl WindowDrawing {
-    /// The window as a plan divides it for a model.
+    /// The window of a model as divided by a plan.
     pub(crate) fn of(model: &str, plan: &Plan) -> Self {
         let parts = plan
             .parts
@@ -103,7 +105,7 @@ impl WindowDrawing {
                     asked: part.asked,
                     at_least: part.at_least,
                     given: part.given,
-                    told: told(part),
+                    note: note(part),
                 })
                 .collect(),
             margin: plan.margin.tokens,
@@ -114,16 +116,14 @@ impl WindowDrawing {
             verdict: match plan.adjustment {
                 Adjustment::Granted => Verdict::Granted,
                 Adjustment::Grown => Verdict::Grown,
-                Adjustment::Capped => Verdict::Reduced("the model answers at most this".into()),
-                Adjustment::Reduced | Adjustment::Floor => {
-                    Verdict::Reduced("there is no more room".into())
-                }
+                Adjustment::Capped => Verdict::Reduced("the model's longest answer".into()),
+                Adjustment::Reduced | Adjustment::Floor => Verdict::Reduced(NO_MORE_ROOM.into()),
             },
             shared: plan.sharing == Sharing::Shared,
         }
     }
 
-    /// The whole calculation, no wider than `width` columns.
+    /// The whole drawing, no wider than `width` columns.
     pub(crate) fn lines(&self, width: usize) -> Vec<String> {
         let mut lines = self.heading(width);
         lines.push(String::new());
@@ -135,7 +135,7 @@ impl WindowDrawing {
         lines
     }
 
-    /// The bar alone, and what its letters mean.
+    /// The bar and its legend.
     pub(crate) fn bar_lines(&self, width: usize) -> Vec<String> {
         let mut lines = self.bar(width);
         lines.extend(self.legend(width));
@@ -145,13 +145,13 @@ impl WindowDrawing {
     fn heading(&self, width: usize) -> Vec<String> {
         let model = head(self.model.as_bytes(), width.saturating_sub(2));
         let window = format!("a window of {} tokens", figure(self.window));
-        let told = format!("{window}; {}", self.counted);
-        if model.width + 2 + told.chars().count() <= width {
-            return vec![format!("{STRONG}{}{STRONG:#}: {told}", model.text)];
+        let both = format!("{window}; {}", self.counted);
+        if model.width + 2 + both.chars().count() <= width {
+            return vec![format!("{STRONG}{}{STRONG:#}: {both}", model.text)];
         }
         let mut lines = vec![format!("{STRONG}{}{STRONG:#}", model.text)];
-        if told.chars().count() <= width {
-            lines.push(told);
+        if both.chars().count() <= width {
+            lines.push(both);
         } else {
             lines.push(window);
             lines.extend(wrap_words(&self.counted, width));
@@ -164,7 +164,7 @@ impl WindowDrawing {
         let number_width = self.number_width();
         let room = width.saturating_sub(2 + 2 * (number_width + 2));
         let name_width = name_width.max().unwrap_or(0).max("part".len()).min(room);
-        let before = 2 + name_width + 2 * (number_width + 2);
+        let columns = 2 + name_width + 2 * (number_width + 2);
         let mut lines = vec![format!(
             "{FAINT}  {:<name_width$}  {:>number_width$}  {:>number_width$}{FAINT:#}",
             "part", "asked", "given"
@@ -178,23 +178,7 @@ impl WindowDrawing {
                 part.asked_figure(),
                 figure(part.given),
             );
-            if part.told.is_empty() {
-                lines.push(figures);
-                continue;
-            }
-            // Beside the figures if it fits there, else below them.
-            let told = part.told.as_str();
-            if before + 2 + told.chars().count() <= width {
-                lines.push(format!("{figures}  {FAINT}{told}{FAINT:#}"));
-            } else {
-                lines.push(figures);
-                let wrapped = wrap_words(told, width.saturating_sub(4));
-                lines.extend(
-                    wrapped
-                        .iter()
-                        .map(|line| format!("    {FAINT}{line}{FAINT:#}")),
-                );
-            }
+            lines.extend(with_note(figures, columns, &part.note, FAINT, width));
         }
         lines
     }
@@ -203,22 +187,9 @@ impl WindowDrawing {
         let number_width = self
             .number_width()
             .max(signed(self.available).chars().count());
-        let row = |name: &str, number: &str, told: &str, style: Style| {
-            let figures = format!("  {name:<9}  {number:>number_width$}");
-            let columns = figures.chars().count();
-            let figures = format!("  {name:<9}  {style}{number:>number_width$}{style:#}");
-            if told.is_empty() {
-                return vec![figures];
-            }
-            if columns + 2 + told.chars().count() <= width {
-                return vec![format!("{figures}  {told}")];
-            }
-            let mut lines = vec![figures];
-            let wrapped = wrap_words(told, width.saturating_sub(4));
-            lines.extend(wrapped.iter().map(|line| format!("    {line}")));
-            lines
-        };
+        let columns = 2 + "available".len() + 2 + number_width;
         let plain = Style::new();
+        let row = |name: &str, number: &str| format!("  {name:<9}  {number:>number_width$}");
         let sum = if self.shared {
             format!(
                 "= {} − {} − {}",
@@ -227,30 +198,27 @@ impl WindowDrawing {
                 figure(self.margin)
             )
         } else {
-            "which the model has beside the window".into()
+            "in addition to the window".into()
         };
-        let (mark, style) = match &self.verdict {
+        let (verdict, style) = match &self.verdict {
             Verdict::Granted => ("✓".into(), NEW),
-            Verdict::Grown => ("✓ GROWN to the room there is".into(), NEW),
+            Verdict::Grown => ("✓ GROWN to all free tokens".into(), NEW),
             Verdict::Reduced(why) => (format!("⚠ REDUCED: {why}"), REPEATED),
             Verdict::Over { by } => {
                 let by = figure(*by);
                 (format!("✗ OVER BUDGET by {by} tokens"), CUT)
             }
         };
-        let mut lines = row("input", &figure(self.input), "", plain);
-        lines.extend(row("margin", &figure(self.margin), "", plain));
-        lines.extend(row("available", &signed(self.available), &sum, plain));
-        lines.extend(row("requested", &figure(self.requested), "", plain));
-        let adjusted = row("adjusted", &figure(self.adjusted), &mark, STRONG);
-        lines.extend(
-            adjusted
-                .iter()
-                .map(|line| match line.split_once(mark.as_str()) {
-                    Some((before, after)) => format!("{before}{style}{mark}{style:#}{after}"),
-                    None => line.clone(),
-                }),
-        );
+        let mut lines = vec![
+            row("input", &figure(self.input)),
+            row("margin", &figure(self.margin)),
+        ];
+        let available = row("available", &signed(self.available));
+        lines.extend(with_note(available, columns, &sum, plain, width));
+        lines.push(row("requested", &figure(self.requested)));
+        let adjusted = figure(self.adjusted);
+        let adjusted = format!("  adjusted   {STRONG}{adjusted:>number_width$}{STRONG:#}");
+        lines.extend(with_note(adjusted, columns, &verdict, style, width));
         lines
     }
 
@@ -262,17 +230,17 @@ impl WindowDrawing {
         widths.max().unwrap_or(0).max("asked".len())
     }
 
-    /// The window from one side to the other, and where it ends if more was put into it.
+    /// The bar, and a mark at the end of the window if the parts exceed it.
     fn bar(&self, width: usize) -> Vec<String> {
         let columns = width.saturating_sub(2);
-        let stretches = self.stretches();
-        let sizes: Vec<u64> = stretches.iter().map(|(_, tokens)| *tokens).collect();
-        let filled = stretches.iter().zip(apportion(&sizes, columns));
-        let filled = filled.map(|((stretch, _), columns)| {
-            let (character, style) = match stretch {
-                Stretch::Part(part) => (letter(*part), style(*part)),
-                Stretch::Margin => (MARGIN, FAINT),
-                Stretch::Free => (FREE, FAINT),
+        let segments = self.segments();
+        let sizes: Vec<u64> = segments.iter().map(|(_, tokens)| *tokens).collect();
+        let filled = segments.iter().zip(apportion(&sizes, columns));
+        let filled = filled.map(|((segment, _), columns)| {
+            let (character, style) = match segment {
+                Segment::Part(part) => (letter(*part), style(*part)),
+                Segment::Margin => (MARGIN, FAINT),
+                Segment::Free => (FREE, FAINT),
             };
             match columns {
                 0 => String::new(),
@@ -299,20 +267,17 @@ impl WindowDrawing {
     }
 
     fn legend(&self, width: usize) -> Vec<String> {
-        let whole = self
-            .stretches()
-            .iter()
-            .map(|(_, tokens)| u128::from(*tokens))
-            .sum();
-        let entries: Vec<String> = self
-            .stretches()
+        let segments = self.segments();
+        let sizes = segments.iter().map(|(_, tokens)| u128::from(*tokens));
+        let whole = sizes.sum();
+        let entries: Vec<String> = segments
             .iter()
             .filter(|(_, tokens)| *tokens > 0)
-            .map(|(stretch, tokens)| {
-                let (character, name) = match stretch {
-                    Stretch::Part(part) => (letter(*part), part.name()),
-                    Stretch::Margin => (MARGIN, "margin"),
-                    Stretch::Free => (FREE, "free"),
+            .map(|(segment, tokens)| {
+                let (character, name) = match segment {
+                    Segment::Part(part) => (letter(*part), part.name()),
+                    Segment::Margin => (MARGIN, "margin"),
+                    Segment::Free => (FREE, "free"),
                 };
                 format!("{character} {name} {}", percent(*tokens, whole))
             })
@@ -324,20 +289,17 @@ impl WindowDrawing {
             .collect()
     }
 
-    fn stretches(&self) -> Vec<(Stretch, u64)> {
+    fn segments(&self) -> Vec<(Segment, u64)> {
         let in_window = |part: &&PartDrawing| self.shared || part.part != Part::Completion;
         let parts = self.parts.iter().filter(in_window);
-        let mut stretches: Vec<_> = parts
-            .map(|part| (Stretch::Part(part.part), part.given))
+        let mut segments: Vec<_> = parts
+            .map(|part| (Segment::Part(part.part), part.given))
             .collect();
-        stretches.push((Stretch::Margin, self.margin));
-        let used: u128 = stretches
-            .iter()
-            .map(|(_, tokens)| u128::from(*tokens))
-            .sum();
+        segments.push((Segment::Margin, self.margin));
+        let used: u128 = segments.iter().map(|(_, tokens)| u128::from(*tokens)).sum();
         let free = u128::from(self.window).saturating_sub(used);
-        stretches.push((Stretch::Free, u64::try_from(free).unwrap_or(u64::MAX)));
-        stretches
+        segments.push((Segment::Free, u64::try_from(free).unwrap_or(u64::MAX)));
+        segments
     }
 }
 
@@ -348,7 +310,7 @@ impl PartDrawing {
     }
 }
 
-/// Who counted, and what that is worth.
+/// Describes a counter and how exact it is.
 pub(crate) fn counted(counter: &str, provenance: Provenance) -> String {
     match provenance {
         Provenance::Exact => format!("counted exactly with {counter}"),
@@ -357,39 +319,59 @@ pub(crate) fn counted(counter: &str, provenance: Provenance) -> String {
     }
 }
 
-/// What became of a part, unless it simply has what it wanted.
-fn told(part: &PlannedPart) -> String {
-    let mut told = Vec::new();
+/// How a part was reduced, if it was.
+fn note(part: &PlannedPart) -> String {
+    let mut notes = Vec::new();
     if part.dropped > 0 {
-        told.push(format!(
+        notes.push(format!(
             "{} of {} kept",
             part.kept,
             part.kept + part.dropped
         ));
     }
     if !part.dropped_names.is_empty() {
-        told.push(format!("without {}", part.dropped_names.join(", ")));
+        notes.push(format!("without {}", part.dropped_names.join(", ")));
     }
-    // Whole pieces that went say more than the share they did not fit into, and of the answer the
-    // last line of the calculation tells.
+    // The number of dropped pieces says enough, and the answer is in the calculation.
     if part.dropped == 0 && part.given != part.asked && part.part != Part::Completion {
-        told.push(part.explanation());
+        notes.push(part.explanation());
     }
-    told.join("; ")
+    notes.join("; ")
 }
 
-enum Stretch {
+/// Figures of this many columns with a note after them, or below them if it does not fit.
+fn with_note(
+    figures: String,
+    columns: usize,
+    note: &str,
+    style: Style,
+    width: usize,
+) -> Vec<String> {
+    if note.is_empty() {
+        return vec![figures];
+    }
+    if columns + 2 + note.chars().count() <= width {
+        return vec![format!("{figures}  {style}{note}{style:#}")];
+    }
+    let wrapped = wrap_words(note, width.saturating_sub(4));
+    let wrapped = wrapped
+        .iter()
+        .map(|line| format!("    {style}{line}{style:#}"));
+    std::iter::once(figures).chain(wrapped).collect()
+}
+
+enum Segment {
     Part(Part),
     Margin,
     Free,
 }
 
-/// Divides columns as the sizes are divided; whatever is there at all has one to be seen by,
-/// as long as there are enough.
+/// Divides columns in proportion to the sizes. Every size above 0 gets at least one column, if there
+/// are enough.
 fn apportion(sizes: &[u64], columns: usize) -> Vec<usize> {
     let whole: u128 = sizes.iter().map(|size| u128::from(*size)).sum();
-    let seen = |size: &u64| usize::from(*size > 0);
-    let least: usize = sizes.iter().map(seen).sum();
+    let minimum = |size: &u64| usize::from(*size > 0);
+    let least: usize = sizes.iter().map(minimum).sum();
     if whole == 0 || columns < least {
         return vec![0; sizes.len()];
     }
@@ -397,9 +379,14 @@ fn apportion(sizes: &[u64], columns: usize) -> Vec<usize> {
     let mut given: Vec<usize> = shares
         .clone()
         .zip(sizes)
-        .map(|(share, size)| usize::try_from(share / whole).unwrap_or(0).max(seen(size)))
+        .map(|(share, size)| {
+            usize::try_from(share / whole)
+                .unwrap_or(0)
+                .max(minimum(size))
+        })
         .collect();
-    // The largest remainders get what is left; the largest parts pay for what was given to be seen.
+    // The largest remainders get the columns left over; the largest parts give up the columns of the
+    // minimums.
     let mut order: Vec<usize> = (0..sizes.len()).collect();
     let remainders: Vec<u128> = shares.map(|share| share % whole).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(remainders[index]));
@@ -420,30 +407,6 @@ fn apportion(sizes: &[u64], columns: usize) -> Vec<usize> {
     given
 }
 
-/// Words in lines that are no wider than this.
-pub(crate) fn wrap_words(text: &str, width: usize) -> Vec<String> {
-    let words: Vec<_> = text.split(' ').collect();
-    wrap(&words, " ", width)
-}
-
-/// Entries side by side, as many as fit in a line.
-pub(crate) fn wrap(entries: &[&str], between: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for entry in entries {
-        let entry = head(entry.as_bytes(), width).text;
-        let line = lines.last_mut().expect("there is always one");
-        if line.is_empty() {
-            *line = entry;
-        } else if line.chars().count() + between.len() + entry.chars().count() <= width {
-            line.push_str(between);
-            line.push_str(&entry);
-        } else {
-            lines.push(entry);
-        }
-    }
-    lines
-}
-
 fn percent(tokens: u64, whole: u128) -> String {
     let tenths = (u128::from(tokens) * 1000 + whole / 2) / whole.max(1);
     match tenths {
@@ -453,13 +416,13 @@ fn percent(tokens: u64, whole: u128) -> String {
     }
 }
 
-/// A number of tokens in at most ten columns, so that three of them stand side by side anywhere.
+/// A number of tokens in at most ten columns, so that three fit next to each other.
 fn figure(tokens: u64) -> String {
     const SHOWN: u64 = 99_999_999;
     if tokens <= SHOWN {
         return grouped_tokens(tokens);
     }
-    #[expect(clippy::cast_precision_loss, reason = "two digits of it are shown")]
+    #[expect(clippy::cast_precision_loss, reason = "only two digits are shown")]
     let tokens = tokens as f64;
     format!("{tokens:.1e}")
 }
@@ -478,12 +441,12 @@ mod tests {
 
     fn drawing(window: u64, given: [u64; 3], verdict: Verdict) -> WindowDrawing {
         let [system, history, answer] = given;
-        let part = |part, given, told: &str| PartDrawing {
+        let part = |part, given, note: &str| PartDrawing {
             part,
             asked: given,
             at_least: false,
             given,
-            told: told.into(),
+            note: note.into(),
         };
         let available = i128::from(window) - i128::from(system) - i128::from(history) - 100;
         WindowDrawing {
@@ -546,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_where_the_window_ends_if_more_was_put_into_it() {
+    fn marks_the_end_of_the_window_if_the_parts_exceed_it() {
         let over = drawing(2000, [500, 2500, 500], Verdict::Over { by: 1600 });
         let lines = plain(&over, 60);
         assert!(
@@ -556,19 +519,19 @@ mod tests {
         let mark = lines
             .iter()
             .position(|line| line.contains("the window ends here"));
-        let mark = mark.expect("it is told");
+        let mark = mark.expect("a mark");
         assert!(lines[mark - 1].starts_with("│SSS"), "{lines:#?}");
         let column = lines[mark].chars().position(|character| character == '▲');
-        // 2,000 of the 3,600 that were put into it.
+        // 2,000 of 3,600 tokens.
         assert_eq!(column, Some(1 + 58 * 2000 / 3600));
     }
 
     #[test]
-    fn colour_only_adds_to_what_is_written() {
+    fn colours_the_bar_and_the_verdict() {
         let drawing = drawing(
             4000,
             [500, 2000, 1000],
-            Verdict::Reduced("there is no more room".into()),
+            Verdict::Reduced(NO_MORE_ROOM.into()),
         );
         let lines = drawing.lines(100);
         let bar = lines
@@ -581,7 +544,7 @@ mod tests {
             .find(|line| line.contains("REDUCED"))
             .expect("a verdict");
         assert!(
-            verdict.ends_with("\x1b[33m⚠ REDUCED: there is no more room\x1b[0m"),
+            verdict.ends_with("\x1b[33m⚠ REDUCED: the window has no more room\x1b[0m"),
             "{verdict:?}"
         );
     }
@@ -610,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_there_can_be_seen() {
+    fn every_part_gets_a_column() {
         let given = apportion(&[1, 1_000_000, 0, 3, 5_000_000], 38);
         assert_eq!(given.iter().sum::<usize>(), 38);
         assert!(given[0] == 1 && given[2] == 0 && given[3] == 1, "{given:?}");

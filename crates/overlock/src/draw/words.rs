@@ -4,8 +4,7 @@ use overlock_json::{Cut, Fix};
 
 use super::cells::{head, tail};
 
-/// A pointer as it is shown: the root has a name, and nothing in it steers the terminal.
-/// Of one that takes more than `room` columns the middle is missing.
+/// A JSON pointer in at most `room` columns, without its middle if it is longer.
 pub(crate) fn path(pointer: &str, room: usize) -> String {
     if pointer.is_empty() {
         return "the root".into();
@@ -23,10 +22,10 @@ pub(crate) fn path(pointer: &str, room: usize) -> String {
     )
 }
 
-/// How much of a sentence may be a pointer.
+/// The columns of a pointer in a sentence.
 pub(crate) const SENTENCE_COLUMNS: usize = 60;
 
-/// A cut in one line.
+/// Describes a cut in one line.
 pub(crate) fn cut_sentence(cut: &Cut) -> String {
     format!(
         "{} at {}, after {} bytes",
@@ -36,7 +35,7 @@ pub(crate) fn cut_sentence(cut: &Cut) -> String {
     )
 }
 
-/// What was put right, counted by kind, the first kind first.
+/// The number of fixes of each kind, in the order of the first occurrence.
 pub(crate) fn fixes(fixes: &[Fix]) -> String {
     let mut kinds: Vec<(String, usize)> = Vec::new();
     for fix in fixes {
@@ -60,7 +59,7 @@ pub(crate) fn fixes(fixes: &[Fix]) -> String {
     }
 }
 
-/// The name of a fix as machines read it.
+/// The name of a fix in JSON.
 pub(crate) fn fix_name(fix: Fix) -> String {
     match serde_json::to_value(fix.kind) {
         Ok(serde_json::Value::String(name)) => name,
@@ -68,12 +67,12 @@ pub(crate) fn fix_name(fix: Fix) -> String {
     }
 }
 
-/// A number with its thousands set apart.
+/// A number with commas between thousands.
 pub(crate) fn grouped(number: usize) -> String {
     grouped_tokens(number as u64)
 }
 
-/// A number of tokens with its thousands set apart.
+/// A number of tokens with commas between thousands.
 pub(crate) fn grouped_tokens(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -86,7 +85,7 @@ pub(crate) fn grouped_tokens(number: u64) -> String {
     grouped
 }
 
-/// So many of something: `1 file`, `2,000 files`.
+/// A number with its noun: `1 file`, `2,000 files`.
 pub(crate) fn amount(number: u64, what: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{} {what}{s}", grouped_tokens(number))
@@ -97,14 +96,14 @@ mod tests {
     use super::{amount, grouped};
 
     #[test]
-    fn says_how_many_there_are() {
+    fn uses_the_plural() {
         assert_eq!(amount(1, "file"), "1 file");
         assert_eq!(amount(0, "file"), "0 files");
         assert_eq!(amount(2000, "file"), "2,000 files");
     }
 
     #[test]
-    fn sets_thousands_apart() {
+    fn separates_thousands() {
         for (number, expected) in [
             (0, "0"),
             (999, "999"),

@@ -1,4 +1,4 @@
-//! `overlock chat context`: what a persona is told before it answers.
+//! `overlock chat context`: builds the context of a persona's next answer.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use overlock_store::{Importance, Message, Recall, Store};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Place, parse_name};
+use super::{StorageArgs, parse_name};
 use crate::commands::fit::{no_model, refusal};
 use crate::commands::models::note_unknown;
 use crate::commands::parse_tokens;
-use crate::counter::Named;
+use crate::counter::EncodingArgs;
 use crate::draw::{self, FAINT, STRONG, WindowDrawing};
 use crate::ending::{Ending, Failure};
 use crate::input;
@@ -24,64 +24,63 @@ use crate::runs;
 
 /// Show the context of a persona's next answer in a room
 ///
-/// Of the room the last messages, as many as are safe to load for the model; of the memories those
-/// that are important and recent (0.6 or more, from the last 7 days); made to fit the window, with
-/// what the answer may have. A message that does not fit is left out with all that is older; it
-/// takes no memory along. With --json `metadata.message_count` is the length of
-/// `conversation_history`: all messages of the room that are told, with those posted as `system`,
-/// and without the system prompt given with --system. `fit.message_count` leaves all system
-/// messages out.
+/// Takes the last messages of the room and the important, recent memories of the persona (0.6 or
+/// more, from the last 7 days), and fits both into the model's context window together with the
+/// answer. A message that does not fit is left out, and so are all older ones; memories stay.
+///
+/// With --json, `metadata.message_count` is the length of `conversation_history`: it includes
+/// messages posted as `system`, but not the prompt given with --system. `fit.message_count` counts
+/// no system messages.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock chat context garden --persona helper --model gpt-4o --json\n\n\
-    Exit codes: 0 fits; 1 refused, or nobody has said anything; 2 bad usage, or no such store.")]
+    Exit codes: 0 fits; 1 does not fit, or the room is empty; 2 bad usage, or no such store.")]
 pub(super) struct Context {
     /// The room
     #[arg(value_name = "ROOM", value_parser = parse_name)]
     room: String,
-    /// Who is to answer: its own messages are the answers it gave
+    /// The persona that answers; its own messages count as answers of the model
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     persona: String,
-    /// The model that answers [default: `budget.model` of the configuration]
+    /// The model [default: `budget.model` of the configuration]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Load no more than this many messages [default: as many as are safe for the model]
+    /// Load at most this many messages [default: as many as the window can hold]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
     max_messages: Option<u64>,
-    /// The tokens the answer is to have [default: `budget.max_tokens`, else 3000]
+    /// Tokens for the answer [default: `budget.max_tokens`, else 3000]
     #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true)]
     max_tokens: Option<u64>,
     /// A file with the system prompt
     #[arg(long, value_name = "FILE")]
     system: Option<PathBuf>,
     #[command(flatten)]
-    named: Named,
-    /// Answer with one JSON object
+    encoding: EncodingArgs,
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    storage: StorageArgs,
 }
 
-/// The answer to machines.
+/// The output of `--json`.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct ContextReport<'a> {
     room: &'a str,
     persona: &'a str,
     model: &'a str,
-    /// How many messages were loaded at most.
+    /// The largest number of messages that was loaded.
     safe_message_count: u64,
-    /// The messages that are told.
-    conversation_history: Vec<Heard<'a>>,
-    /// The memories that are told, the most important first.
-    private_memories: Vec<Remembered<'a>>,
+    conversation_history: Vec<HistoryEntry<'a>>,
+    /// The most important first.
+    private_memories: Vec<MemoryEntry<'a>>,
     metadata: Metadata,
-    /// The calculation, and the request as it would be sent.
+    /// The calculation and the fitted request.
     fit: FittedText<'a>,
 }
 
 #[derive(Serialize)]
-struct Heard<'a> {
+struct HistoryEntry<'a> {
     sender: &'a str,
     role: &'static str,
     text: &'a str,
@@ -89,7 +88,7 @@ struct Heard<'a> {
 }
 
 #[derive(Serialize)]
-struct Remembered<'a> {
+struct MemoryEntry<'a> {
     text: &'a str,
     importance: f64,
     age_days: f64,
@@ -97,8 +96,8 @@ struct Remembered<'a> {
 
 #[derive(Serialize)]
 struct Metadata {
-    /// How many messages of the room are told: the length of `conversation_history`, with what was
-    /// posted as `system`. The plan counts those apart, since they are never trimmed.
+    /// The length of `conversation_history`, including messages posted as `system`. The plan counts
+    /// those separately, since they are never trimmed.
     message_count: usize,
     memory_count: usize,
     adjusted_max_tokens: u64,
@@ -108,13 +107,13 @@ struct Metadata {
 impl Context {
     pub(super) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
-        let config = self.place.config.load(&mut notes)?;
-        let named = self.model.as_deref().or(config.budget.model.as_deref());
-        let model = named.ok_or_else(no_model)?;
+        let config = self.storage.config.load(&mut notes)?;
+        let model = self.model.as_deref().or(config.budget.model.as_deref());
+        let model = model.ok_or_else(no_model)?;
         let models = config.models();
         let found = models.find(model);
         note_unknown(model, &models, &mut notes);
-        let (counter, files) = self.named.counter_for(model, &found, &config)?;
+        let (counter, files) = self.encoding.counter_for(model, &found, &config)?;
         counter.note(&mut notes);
         let template = counter.template(files)?;
         let chat = counter.of_requests(&found, template.as_ref());
@@ -129,13 +128,13 @@ impl Context {
             requested: options.requested,
             system: system_tokens.unwrap_or(default.system),
         });
-        let Some(store) = runs::open_to_read(self.place.store.as_deref(), &config)? else {
-            return self.nothing(&mut notes);
+        let Some(store) = runs::open_to_read(self.storage.store.as_deref(), &config)? else {
+            return self.empty_room(&mut notes);
         };
         let last = u32::try_from(most).unwrap_or(u32::MAX);
         let messages = store.messages(&self.room, last).map_err(failed)?;
         if messages.is_empty() {
-            return self.nothing(&mut notes);
+            return self.empty_room(&mut notes);
         }
         let recalled = self.recalled(&*store, &options)?;
         let memories: Vec<Memory<'_>> = recalled
@@ -146,12 +145,12 @@ impl Context {
                 age_days: *age_days,
             })
             .collect();
-        let heard: Vec<RoomMessage<'_>> = messages.iter().map(said).collect();
+        let room_messages: Vec<RoomMessage<'_>> = messages.iter().map(room_message).collect();
         let question = RoomQuestion {
             persona: &self.persona,
             model,
             system: system.as_deref(),
-            messages: &heard,
+            messages: &room_messages,
             max_tokens: options.requested,
         };
         let request = question.request();
@@ -174,28 +173,24 @@ impl Context {
         };
         let before = usize::from(system.is_some());
         match asked.fit(options) {
-            Ok(Ok(fitted)) => self.answer(&fitted, most, &messages, before, &memories),
-            Ok(Err(refused)) => refusal::tell(self.json, *refused, &mut notes),
-            // Only the configuration can ask for what contradicts itself.
-            Err(error) => Err(Failure::Usage {
-                message: error.to_string(),
-                hint: "set `min` to no more than `max` under [budget] in overlock.toml".into(),
-            }),
+            Ok(Ok(fitted)) => self.print(&fitted, most, &messages, before, &memories),
+            Ok(Err(refused)) => refusal::fail(self.json, *refused, &mut notes),
+            Err(error) => Err(refusal::contradiction(&error)),
         }
     }
 
-    fn nothing(&self, notes: &mut Notes) -> Result<Ending, Failure> {
+    fn empty_room(&self, notes: &mut Notes) -> Result<Ending, Failure> {
         if self.json {
             let (room, persona) = (&self.room, &self.persona);
-            let told = json!({ "room": room, "persona": persona, "conversation_history": [] });
-            Results::new().object(&told)?;
+            let empty = json!({ "room": room, "persona": persona, "conversation_history": [] });
+            Results::new().object(&empty)?;
         }
-        notes.note(format!("nobody has said anything in `{}`", self.room));
-        notes.hint("`overlock chat post ROOM TEXT --as NAME` says something");
+        notes.note(format!("the room `{}` is empty", self.room));
+        notes.hint("post a message with `overlock chat post ROOM TEXT --as NAME`");
         Ok(Ending::Partial)
     }
 
-    /// What the persona remembers that the plan may choose from: text, importance, age in days.
+    /// The memories that the plan may choose from: text, importance, age in days.
     fn recalled(
         &self,
         store: &dyn Store,
@@ -217,7 +212,7 @@ impl Context {
         Ok(recalled.collect())
     }
 
-    fn answer(
+    fn print(
         &self,
         fitted: &Fitted<'_>,
         most: u64,
@@ -229,28 +224,28 @@ impl Context {
         let places = plan.kept_messages.iter();
         let kept = places.filter_map(|place| messages.get(place.checked_sub(before)?));
         let kept: Vec<&Message> = kept.collect();
-        // The store brings the most important first, and the least important are left out first.
-        let told = &memories[..plan.memory_count.min(memories.len())];
+        // The store returns the most important first, and the least important are dropped first.
+        let memories = &memories[..plan.memory_count.min(memories.len())];
         let mut results = Results::new();
         if self.json {
-            let heard = kept.iter().map(|message| Heard {
+            let history = kept.iter().map(|message| HistoryEntry {
                 sender: &message.sender,
-                role: said(message).role_for(&self.persona).name(),
+                role: room_message(message).role_for(&self.persona).name(),
                 text: &message.text,
                 at: message.at,
             });
-            let remembered = told.iter().map(|memory| Remembered {
+            let memories = memories.iter().map(|memory| MemoryEntry {
                 text: memory.text,
                 importance: memory.importance,
                 age_days: memory.age_days,
             });
-            results.object(&Answer {
+            results.object(&ContextReport {
                 room: &self.room,
                 persona: &self.persona,
                 model: fitted.asked.model,
                 safe_message_count: most,
-                conversation_history: heard.collect(),
-                private_memories: remembered.collect(),
+                conversation_history: history.collect(),
+                private_memories: memories.collect(),
                 metadata: Metadata {
                     message_count: kept.len(),
                     memory_count: plan.memory_count,
@@ -259,9 +254,9 @@ impl Context {
                 },
                 fit: fitted.told(),
             })?;
-            return Ok(Ending::Whole);
+            return Ok(Ending::Done);
         }
-        for memory in told {
+        for memory in memories {
             let text = draw::plain(memory.text);
             results.line(&format!(
                 "{FAINT}remembers ({:.2}){FAINT:#}  {text}",
@@ -276,12 +271,11 @@ impl Context {
         for line in WindowDrawing::of(fitted.asked.model, plan).lines(draw::terminal_width()) {
             results.line(&line)?;
         }
-        Ok(Ending::Whole)
+        Ok(Ending::Done)
     }
 }
 
-/// A message as it is heard.
-fn said(message: &Message) -> RoomMessage<'_> {
+fn room_message(message: &Message) -> RoomMessage<'_> {
     RoomMessage {
         sender: &message.sender,
         role: &message.role,

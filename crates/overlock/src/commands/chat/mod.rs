@@ -1,4 +1,4 @@
-//! `overlock chat`: rooms, what is said in them, and what personas remember.
+//! `overlock chat`: messages in rooms, and memories of personas.
 
 mod context;
 
@@ -12,11 +12,10 @@ use crate::input::Source;
 use crate::output::{Notes, Results};
 use crate::runs;
 
-/// Keep conversations and memories, and build the context of an answer from them
+/// Store conversations and memories, and build the context of an answer
 ///
-/// Rooms hold messages, personas hold memories. The context for the next answer of a persona takes
-/// the last messages of a room and what the persona remembers, and makes them fit the window of a
-/// model.
+/// Rooms have messages, personas have memories. The context for a persona's next answer is made of
+/// the last messages of a room and the persona's memories, and fits the context window of a model.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock chat post garden 'Which rake is right for moss?' --as ana\n  \
@@ -34,7 +33,9 @@ enum Command {
     Context(context::Context),
 }
 
-/// Say something in a room, which is made if there is none
+/// Post a message to a room
+///
+/// The room is created if it does not exist.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  $ overlock chat post garden 'Which rake is right for moss?' --as ana"
@@ -43,48 +44,48 @@ struct Post {
     /// The room
     #[arg(value_name = "ROOM", value_parser = parse_name)]
     room: String,
-    /// What is said; standard input if it is `-`
+    /// The message; `-` reads standard input
     #[arg(value_name = "TEXT")]
     text: String,
-    /// Who says it
+    /// The sender
     #[arg(long = "as", value_name = "NAME", value_parser = parse_name)]
     sender: String,
-    /// As what; a persona's own messages are its answers in its own context
+    /// The role of the sender; in a persona's context its own messages always count as answers
     #[arg(long, value_name = "ROLE", default_value = "user", value_parser = ["user", "assistant", "system"])]
     role: String,
-    /// Answer with one JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    storage: StorageArgs,
 }
 
-/// Have a persona remember something
+/// Add a memory to a persona
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  $ overlock chat remember helper 'Ana is tall' --importance 0.8"
 )]
 struct Remember {
-    /// Who remembers it
+    /// The persona
     #[arg(value_name = "PERSONA", value_parser = parse_name)]
     persona: String,
-    /// What is remembered; standard input if it is `-`
+    /// The memory; `-` reads standard input
     #[arg(value_name = "TEXT")]
     text: String,
-    /// How important it is, from 0 to 1
+    /// Its importance, from 0 to 1
     #[arg(long, value_name = "NUMBER", value_parser = parse_importance, allow_negative_numbers = true)]
     importance: Importance,
-    /// Answer with one JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    storage: StorageArgs,
 }
 
-/// Where conversations and memories are kept.
 #[derive(Args, Debug)]
-struct Place {
-    /// Where it is kept [default: `store.url`, else runs.db in the user's data folder]
+struct StorageArgs {
+    /// The store, `sqlite://FILE` or `postgres://…` [default: `store.url`, else runs.db in the
+    /// user's data folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     #[command(flatten)]
@@ -104,9 +105,9 @@ impl Chat {
 impl Post {
     fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
-        let config = self.place.config.load(&mut notes)?;
-        let text = said(self.text, &mut notes)?;
-        let store = runs::open(self.place.store.as_deref(), &config, Access::Make)?;
+        let config = self.storage.config.load(&mut notes)?;
+        let text = read_text(self.text, &mut notes)?;
+        let store = runs::open(self.storage.store.as_deref(), &config, Access::Make)?;
         let message = NewMessage {
             sender: &self.sender,
             role: &self.role,
@@ -119,27 +120,27 @@ impl Post {
             let NewMessage {
                 sender, role, at, ..
             } = message;
-            let told = json!({ "room": self.room, "sender": sender, "role": role, "at": at });
-            Results::new().object(&told)?;
+            let posted = json!({ "room": self.room, "sender": sender, "role": role, "at": at });
+            Results::new().object(&posted)?;
         }
-        Ok(Ending::Whole)
+        Ok(Ending::Done)
     }
 }
 
 impl Remember {
     fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
-        let config = self.place.config.load(&mut notes)?;
-        let text = said(self.text, &mut notes)?;
-        let store = runs::open(self.place.store.as_deref(), &config, Access::Make)?;
+        let config = self.storage.config.load(&mut notes)?;
+        let text = read_text(self.text, &mut notes)?;
+        let store = runs::open(self.storage.store.as_deref(), &config, Access::Make)?;
         let memory = NewMemory {
             persona: &self.persona,
             text: &text,
             importance: self.importance,
             at: runs::now(),
         };
-        let kept = store.remember(&memory);
-        kept.map_err(|source| Failure::Store { source })?;
+        let added = store.remember(&memory);
+        added.map_err(|source| Failure::Store { source })?;
         if self.json {
             let NewMemory {
                 persona,
@@ -148,35 +149,37 @@ impl Remember {
                 ..
             } = memory;
             let importance = importance.get();
-            let told = json!({ "persona": persona, "importance": importance, "at": at });
-            Results::new().object(&told)?;
+            let added = json!({ "persona": persona, "importance": importance, "at": at });
+            Results::new().object(&added)?;
         }
-        Ok(Ending::Whole)
+        Ok(Ending::Done)
     }
 }
 
-/// A text that was given, or the one on standard input.
-fn said(text: String, notes: &mut Notes) -> Result<String, Failure> {
+/// The given text, or standard input for `-`.
+fn read_text(text: String, notes: &mut Notes) -> Result<String, Failure> {
     let text = if text == "-" {
-        let read = Source::from(None).read_text(notes)?;
-        read.trim_end_matches(['\r', '\n']).to_owned()
+        let input = Source::from(None).read_text(notes)?;
+        input.trim_end_matches(['\r', '\n']).to_owned()
     } else {
         text
     };
-    let can_be_seen = |character: char| !character.is_whitespace() && !character.is_control();
-    if !text.chars().any(can_be_seen) {
+    let is_visible = |character: char| !character.is_whitespace() && !character.is_control();
+    if !text.chars().any(is_visible) {
         return Err(Failure::Usage {
-            message: "there is nothing in the text".into(),
-            hint: "give a text with at least one character that can be seen".into(),
+            message: "the text is empty".into(),
+            hint: "give a text with at least one visible character".into(),
         });
     }
     Ok(text)
 }
 
+pub(super) const NAME_RULE: &str = "must have a visible character and no line break";
+
 fn parse_name(argument: &str) -> Result<String, String> {
     let name = argument.trim();
     if name.is_empty() || name.chars().any(char::is_control) {
-        return Err("must have a character that can be seen, and no line break".to_owned());
+        return Err(NAME_RULE.to_owned());
     }
     Ok(name.to_owned())
 }

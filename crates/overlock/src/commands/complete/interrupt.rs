@@ -1,7 +1,7 @@
-//! Lets a run be called off without losing what has arrived.
+//! Cancels a run without losing the part of an answer that was received.
 //!
-//! What came of an answer before Ctrl-C was paid for: it is taken as an answer that was cut, like
-//! any other, as long as it can hold something new. After that nobody is asked any more.
+//! The tokens received before Ctrl-C are paid for, so they count as a cut answer if they can
+//! contain something new. No further call is made.
 
 use std::future;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use futures_util::future::{BoxFuture, Either, Shared, select};
 use futures_util::{FutureExt, StreamExt, stream};
 use overlock_llm::{Backend, BackendError, Call, Event, Events, NextCall, Wants};
 
-use crate::signals::called_off;
+use crate::signals::stop_signal;
 
-/// Somebody may call the run off. Clones are about the same run.
+/// Whether the run was cancelled. Clones share their state.
 #[derive(Clone)]
 pub(super) struct Interrupt {
     signal: Shared<BoxFuture<'static, ()>>,
-    state: Arc<State>,
+    state: Arc<InterruptState>,
 }
 
 #[derive(Default)]
-struct State {
-    /// How many bytes of an answer can be expected to hold nothing new.
+struct InterruptState {
+    /// How many bytes at the start of an answer probably repeat known text.
     repeated: AtomicUsize,
-    /// Whether nobody is asked any more.
+    /// Whether the run was cancelled and everything received was taken.
     has_stopped: AtomicBool,
 }
 
@@ -36,20 +36,20 @@ pub(super) struct Interruptible {
 }
 
 impl Interrupt {
-    /// Calls the run off at Ctrl-C, and when the process is asked to end.
+    /// Cancels the run at Ctrl-C and at SIGTERM.
     pub(super) fn new() -> Self {
         Self {
-            signal: called_off().map(|_| ()).boxed().shared(),
+            signal: stop_signal().map(|_| ()).boxed().shared(),
             state: Arc::default(),
         }
     }
 
-    /// A call is about to be made.
+    /// Must be called before each call.
     pub(super) fn asking(&self, ask: &NextCall) {
-        /// A fence, small talk and a word on the progress take no more.
+        /// The most that a fence, prose and a progress percentage take.
         const AROUND: usize = 200;
         let repeated = match (ask.wants, ask.overlap.len()) {
-            // What to count is named as a whole or not at all.
+            // A part of the list of KPIs is useless.
             (Wants::Kpis, _) => usize::MAX,
             (_, 0) => 0,
             (_, overlap) => overlap + AROUND,
@@ -57,8 +57,8 @@ impl Interrupt {
         self.state.repeated.store(repeated, Ordering::Relaxed);
     }
 
-    /// Comes when the run was called off and all that arrived has been taken. It must be polled
-    /// after the run in the same task, which is what wakes it.
+    /// Completes when the run was cancelled and everything received was taken. It must be polled
+    /// after the run in the same task, because only the run wakes that task.
     pub(super) fn stopped(&self) -> impl Future<Output = ()> {
         let state = Arc::clone(&self.state);
         future::poll_fn(move |_| {
@@ -75,10 +75,10 @@ impl Interrupt {
         future::pending().await
     }
 
-    /// An answer up to its end, or up to Ctrl-C.
-    fn listen(self, events: Events<'_>) -> Events<'_> {
-        let begun = (self, events, 0);
-        let heard = stream::unfold(begun, |(interrupt, mut events, received)| async move {
+    /// The events of an answer up to its end or to Ctrl-C.
+    fn until_stopped(self, events: Events<'_>) -> Events<'_> {
+        let start = (self, events, 0);
+        let events = stream::unfold(start, |(interrupt, mut events, received)| async move {
             let signal = interrupt.signal.clone();
             let event = match select(signal, events.next()).await {
                 Either::Right((event, _)) => event?,
@@ -93,7 +93,7 @@ impl Interrupt {
             };
             Some((event, (interrupt, events, received + length)))
         });
-        heard.boxed()
+        events.boxed()
     }
 }
 
@@ -102,7 +102,7 @@ impl Backend for Interruptible {
         let answer = async move {
             let signal = self.interrupt.signal.clone();
             match select(signal, self.backend.call(call)).await {
-                Either::Right((events, _)) => Ok(self.interrupt.clone().listen(events?)),
+                Either::Right((events, _)) => Ok(self.interrupt.clone().until_stopped(events?)),
                 Either::Left(_) => self.interrupt.stop().await,
             }
         };

@@ -1,11 +1,11 @@
-//! `overlock complete`: one whole JSON document from a model whose answers are cut.
+//! `overlock complete`: gets one complete JSON document from a model whose answers are cut.
 
 mod interrupt;
+mod progress;
 mod prompt;
 mod record;
 mod result;
 mod schema;
-mod show;
 mod target;
 
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ use tokio::time::Instant;
 
 use super::models::note_unknown;
 use super::parse_tokens;
-use crate::config::{Config, ConfigSource, Progress, StrategySetting};
-use crate::counter::Named;
-use crate::ending::{Ending, Failure, chain};
+use crate::config::{Config, ConfigSource, ProgressSetting, StrategySetting};
+use crate::counter::EncodingArgs;
+use crate::ending::{Ending, Failure, error_chain};
 use crate::output::Notes;
 use crate::runs;
 use crate::strategies::{self, ServerModel};
@@ -31,80 +31,78 @@ use crate::upstream::{self, Connection, UpstreamSource};
 use interrupt::{Interrupt, Interruptible};
 use record::Recorder;
 use result::Finished;
-use schema::Schema;
+use schema::DocumentSchema;
 use target::Target;
 
-/// Have a model write one whole JSON document
+/// Get one complete JSON document from a model
 ///
-/// Asks the model, and asks on for as long as its document is cut, until it is whole: the pieces
-/// are joined where they overlap, and nothing is lost or doubled. The document goes to standard
-/// output. What happens goes to standard error. If the document cannot be made whole, its valid
-/// part is printed, and the reason is told.
+/// Calls the model again while its document is cut, and joins the answers where they overlap. The
+/// document goes to standard output, progress to standard error. If the document cannot be
+/// completed, its valid part is printed with the reason.
 ///
-/// A run is recorded after every answer: one that was killed or called off with Ctrl-C goes on with
-/// --resume, and no answer that was recorded is paid for twice.
+/// Every answer is recorded. --resume continues a run that was killed or cancelled with Ctrl-C, and
+/// repeats no recorded call.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock complete 'List all rivers of Europe as JSON' \\\n      \
     --model llama3.2:3b --upstream http://127.0.0.1:11434/v1 > rivers.json\n\n\
-    Exit codes: 0 whole; 1 partial or failed; 2 bad usage or unreadable input.")]
+    Exit codes: 0 complete; 1 partial or failed; 2 bad usage or unreadable input.")]
 pub(crate) struct Complete {
-    /// What to ask; standard input if it is `-`
+    /// The prompt; `-` reads standard input
     #[arg(value_name = "PROMPT", conflicts_with_all = ["file", "resume"])]
     prompt: Option<String>,
-    /// Read what to ask from this file: a text, or a chat request in JSON
+    /// Read the prompt from this file: text, or a chat request as JSON
     #[arg(short, long, value_name = "FILE", conflicts_with = "resume")]
     file: Option<PathBuf>,
-    /// The model [default: the one a request names, else `budget.model` of the configuration]
+    /// The model [default: the model of the request, else `budget.model` of the configuration]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     model: Option<String>,
     #[command(flatten)]
     upstream: UpstreamSource,
-    /// Hold the document to this JSON Schema, and say where it differs [default: the one it was
-    /// begun with, for --resume]
+    /// Require this JSON Schema, and list violations [default with --resume: the recorded schema]
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    /// The tokens of one answer [default: as requested, else `budget.max_tokens`]
+    /// Answer tokens of one call [default: as in the request, else `budget.max_tokens`]
     #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true,
           conflicts_with = "resume")]
     max_tokens: Option<u64>,
-    /// The tokens of all answers together [default: `complete.max_output_tokens`]
+    /// Answer tokens of all calls together [default: `complete.max_output_tokens`]
     #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true)]
     max_output: Option<u64>,
-    /// Continuation strategy [default: `complete.strategy`, else auto]
+    /// The continuation strategy [default: `complete.strategy`, else auto]
     #[arg(long, value_name = "NAME", value_parser = strategy_parser(), conflicts_with = "resume")]
     strategy: Option<StrategySetting>,
-    /// Who tells how far it has come: ask the model each time; count in the document what the model
-    /// once named; or off [default: `complete.progress`, else ask]
-    #[arg(long, value_name = "WHO", value_parser = progress_parser())]
-    kpi: Option<Progress>,
+    /// How progress is measured: `ask` the model for a percentage in every answer, or count in the
+    /// document what the model names once (`measured`) [default: `complete.progress`, else ask]
+    #[arg(long, value_name = "HOW", value_parser = progress_parser())]
+    kpi: Option<ProgressSetting>,
     #[command(flatten)]
-    named: Named,
-    /// Where to record the run, `sqlite://FILE` or `postgres://…` [default: `store.url`, else
-    /// runs.db in the user's data folder]
+    encoding: EncodingArgs,
+    /// The store for runs, `sqlite://FILE` or `postgres://…` [default: `store.url`, else runs.db in
+    /// the user's data folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// Go on with a run that has not ended well; `overlock inspect` lists them
+    /// Resume an unfinished run; `overlock inspect` lists the runs
     #[arg(long, value_name = "RUN")]
     resume: Option<RunId>,
     /// Write the document to this file
     #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
-    /// Answer with one JSON object: the document and how it came about
+    /// Print one JSON object: the document, the outcome and every step
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     config: ConfigSource,
 }
 
-/// What is asked, of which model, as far as it has come.
-struct Task {
+/// A new or resumed run.
+struct CompleteTask {
     id: RunId,
     model: String,
     request: ChatRequest,
     run: Continuation,
     conditions: Conditions,
-    /// Where it is recorded, if it is already.
+    /// The store, if the run is recorded already.
     store: Option<Arc<dyn Store>>,
 }
 
@@ -112,21 +110,21 @@ struct Task {
 struct Claimed {
     store: Arc<dyn Store>,
     claim: Claim,
-    /// Whoever looks at the run sees that somebody works on it, and when nobody does any more.
+    /// Marks the run as in progress until this process ends.
     _work: Option<Work>,
 }
 
 impl Complete {
-    /// The command that goes on with a run, reached and recorded as this one was; with another
-    /// measure of its progress, if one is named.
-    fn resuming(&self, id: &RunId, kpi: Option<Progress>) -> String {
+    /// The command that resumes a run with the same server and store, and with another measure of
+    /// progress if one is given.
+    fn resume_command(&self, id: &RunId, kpi: Option<ProgressSetting>) -> String {
         let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let flags = [
             ("--kpi", kpi.map(|kpi| kpi.name().to_owned())),
             ("--upstream", self.upstream.upstream.clone()),
             ("--key-variable", self.upstream.key_variable.clone()),
-            ("--encoding", self.named.encoding.clone()),
-            ("--tokenizer", text(&self.named.tokenizer)),
+            ("--encoding", self.encoding.encoding.clone()),
+            ("--tokenizer", text(&self.encoding.tokenizer)),
             ("--store", self.store.as_deref().map(runs::shown_address)),
             ("--config", text(&self.config.config)),
             ("--output", text(&self.output)),
@@ -144,35 +142,37 @@ impl Complete {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
         let target = self.output.as_deref().map(Target::find).transpose()?;
-        let schema = self.schema.as_deref().map(Schema::read).transpose()?;
+        let schema = self
+            .schema
+            .as_deref()
+            .map(DocumentSchema::read)
+            .transpose()?;
         let task = match &self.resume {
-            Some(id) => self.resumed(id, &config)?,
-            None => self.begun(&config, schema.as_ref(), &mut notes)?,
+            Some(id) => self.resumed_task(id, &config)?,
+            None => self.new_task(&config, schema.as_ref(), &mut notes)?,
         };
         let schema = match (schema, &task.conditions.schema) {
-            (None, Some(recorded)) => Some(Schema::recorded(&task.id, recorded.clone())?),
+            (None, Some(recorded)) => Some(DocumentSchema::recorded(&task.id, recorded.clone())?),
             (schema, _) => schema,
         };
         let finished = if task.run.outcome().is_some() {
-            Finished::before(task.id, task.model, task.run)
+            Finished::already(task.id, task.model, task.run)
         } else {
             self.drive(task, &config, &mut notes)?
         };
-        finished.tell(&self, schema.as_ref(), target.as_ref(), &mut notes)
+        finished.print(&self, schema.as_ref(), target.as_ref(), &mut notes)
     }
 
-    /// The continuation strategy.
     fn strategy(&self, config: &Config) -> StrategySetting {
         self.strategy.unwrap_or(config.complete.strategy)
     }
 
-    /// A run that begins.
-    fn begun(
+    fn new_task(
         &self,
         config: &Config,
-        schema: Option<&Schema>,
+        schema: Option<&DocumentSchema>,
         notes: &mut Notes,
-    ) -> Result<Task, Failure> {
+    ) -> Result<CompleteTask, Failure> {
         let address = upstream::address(&self.upstream, config, None)?;
         let (model, request) = prompt::read(self, config, schema, notes)?;
         let Connection { can_prefill, .. } = Connection::open(&address, config, &model)?;
@@ -182,21 +182,22 @@ impl Complete {
         complete.max_output_tokens = self.max_output.or(complete.max_output_tokens);
         if complete.strategy == StrategySetting::Prefill && !can_prefill {
             return Err(Failure::Usage {
-                message: "this upstream cannot be given the beginning of an answer".into(),
-                hint: "leave out --strategy prefill, or say with `upstream.prefill` in \
-                       overlock.toml how it is given"
-                    .into(),
+                message: "the upstream does not support prefill".into(),
+                hint:
+                    "remove --strategy prefill, or set `upstream.prefill` in overlock.toml to how \
+                       the upstream takes a prefill"
+                        .into(),
             });
         }
         if complete.max_output_tokens == Some(0) {
             return Err(Failure::Usage {
-                message: "no answer has 0 tokens".into(),
-                hint: "give --max-output a number from 1 on, or leave it out".into(),
+                message: "--max-output must be at least 1".into(),
+                hint: "give a larger number, or remove --max-output".into(),
             });
         }
         let options = complete.options(can_prefill);
         let id = runs::new_id();
-        Ok(Task {
+        Ok(CompleteTask {
             model,
             request,
             run: Continuation::new(options),
@@ -211,8 +212,7 @@ impl Complete {
         })
     }
 
-    /// A recorded run, as far as it has come.
-    fn resumed(&self, id: &RunId, config: &Config) -> Result<Task, Failure> {
+    fn resumed_task(&self, id: &RunId, config: &Config) -> Result<CompleteTask, Failure> {
         let store = runs::open(self.store.as_deref(), config, Access::Write)?;
         let recorded = runs::read(&*store, id)?;
         let request = runs::request(&recorded)?;
@@ -224,7 +224,7 @@ impl Complete {
         let mut run = Continuation::resume(options, steps)
             .map_err(|error| Failure::damaged_run(id, &error))?;
         run.try_again();
-        Ok(Task {
+        Ok(CompleteTask {
             id: id.clone(),
             model: recorded.summary.model,
             request,
@@ -234,8 +234,13 @@ impl Complete {
         })
     }
 
-    /// Records that the run begins, or claims it, once nothing else stands in the way.
-    fn recorded(&self, task: &mut Task, config: &Config, server: &str) -> Result<Claimed, Failure> {
+    /// Records a new run, or claims a recorded one. Everything that can fail earlier has been done.
+    fn claim(
+        &self,
+        task: &mut CompleteTask,
+        config: &Config,
+        server: &str,
+    ) -> Result<Claimed, Failure> {
         let id = &task.id;
         let work_on = |store: &dyn Store| store.work_on(id).ok().flatten();
         if let Some(store) = task.store.take() {
@@ -266,7 +271,7 @@ impl Complete {
 
     fn drive(
         &self,
-        mut task: Task,
+        mut task: CompleteTask,
         config: &Config,
         notes: &mut Notes,
     ) -> Result<Finished, Failure> {
@@ -279,7 +284,7 @@ impl Complete {
             ..
         } = Connection::open(&address, config, &task.model)?;
         note_unknown(&task.model, &config.models(), notes);
-        let (counter, files) = self.named.counter_for(&task.model, &found, config)?;
+        let (counter, files) = self.encoding.counter_for(&task.model, &found, config)?;
         counter.note(notes);
         let template = counter.template(files)?;
         let chat = counter.of_requests(&found, template.as_ref());
@@ -289,16 +294,16 @@ impl Complete {
             interrupt: interrupt.clone(),
         };
         let plan = config.budget.plan_options(&found.model);
-        let claimed = self.recorded(&mut task, config, &server)?;
+        let claimed = self.claim(&mut task, config, &server)?;
         let Claimed { store, claim, .. } = &claimed;
-        let Task {
+        let CompleteTask {
             id,
             model,
             request,
             mut run,
             ..
         } = task;
-        let begun = std::time::Instant::now();
+        let started = std::time::Instant::now();
         let mut recorder = Recorder::new(&**store, claim, &found, interrupt.clone());
         recorder.show.begin(&id, &model, &run);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -328,17 +333,17 @@ impl Complete {
             strategies::add(&**store, ServerModel { server, model }, &results);
         }
         let steps = recorder.into_steps();
-        let (obstacle, mut unrecorded) = match driven {
-            Some(Ok(obstacle)) => (obstacle, None),
-            Some(Err(DriveError::Observe(error))) => (None, Some(chain(error.as_ref()))),
+        let (stop_cause, mut unrecorded) = match driven {
+            Some(Ok(stop_cause)) => (stop_cause, None),
+            Some(Err(DriveError::Observe(error))) => (None, Some(error_chain(error.as_ref()))),
             Some(Err(source)) => return Err(Failure::Run { source }),
             None => (None, None),
         };
-        // What has come is told, whatever became of the rest.
+        // Ends a run that was interrupted or could not be recorded; others have ended.
         run.stop(Reason::Cancelled);
         if let (Some(outcome), None) = (run.outcome(), &unrecorded) {
-            let ended = runs::end(&**store, claim, outcome, obstacle.as_ref());
-            unrecorded = ended.err().map(|error| chain(&error));
+            let ended = runs::end(&**store, claim, outcome, stop_cause.as_ref());
+            unrecorded = ended.err().map(|error| error_chain(&error));
         }
         Ok(Finished {
             id,
@@ -346,16 +351,16 @@ impl Complete {
             run,
             steps,
             address: Some(address),
-            obstacle,
+            stop_cause,
             unrecorded,
-            took: Some(begun.elapsed()),
+            took: Some(started.elapsed()),
         })
     }
 }
 
-fn progress_parser() -> impl TypedValueParser<Value = Progress> {
-    PossibleValuesParser::new(Progress::ALL.map(Progress::name)).map(|name| {
-        let mut all = Progress::ALL.into_iter();
+fn progress_parser() -> impl TypedValueParser<Value = ProgressSetting> {
+    PossibleValuesParser::new(ProgressSetting::ALL.map(ProgressSetting::name)).map(|name| {
+        let mut all = ProgressSetting::ALL.into_iter();
         all.find(|progress| progress.name() == name)
             .expect("only these names are possible")
     })

@@ -1,4 +1,4 @@
-//! What is asked: a prompt, or a whole chat request.
+//! Reads the input: a prompt, or a chat request.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use overlock_llm::wire::chat::ChatRequest;
 use serde_json::{Value, json};
 
 use super::Complete;
-use super::schema::Schema;
+use super::schema::DocumentSchema;
 use crate::config::{Api, Config};
 use crate::ending::Failure;
 use crate::input;
@@ -18,7 +18,7 @@ use crate::suggest::nearest;
 pub(super) fn read(
     complete: &Complete,
     config: &Config,
-    schema: Option<&Schema>,
+    schema: Option<&DocumentSchema>,
     notes: &mut Notes,
 ) -> Result<(String, ChatRequest), Failure> {
     let (text, name) = text(complete, notes)?;
@@ -34,39 +34,34 @@ pub(super) fn read(
         .or(config.budget.model.as_deref());
     let Some(model) = model.map(str::to_owned) else {
         return Err(Failure::Usage {
-            message: "no model is named".into(),
+            message: "no model given".into(),
             hint: "give one with --model NAME, or set `budget.model` in overlock.toml".into(),
         });
     };
     if model.trim().is_empty() || complete.max_tokens == Some(0) {
         return Err(Failure::Usage {
-            message: "an empty name is no model, and an answer of 0 tokens is no answer".into(),
-            hint: "leave --model or --max-tokens out, or give a value".into(),
+            message: "the model name is empty, or --max-tokens is 0".into(),
+            hint: "give another value, or remove --model or --max-tokens".into(),
         });
     }
     request["model"] = json!(model);
     if let Some(tokens) = complete.max_tokens {
-        let has_new_name = request
-            .get("max_completion_tokens")
-            .is_some_and(|value| !value.is_null());
-        let key = if has_new_name {
-            "max_completion_tokens"
-        } else {
-            "max_tokens"
+        let key = match request.get("max_completion_tokens") {
+            Some(value) if !value.is_null() => "max_completion_tokens",
+            _ => "max_tokens",
         };
         request[key] = json!(tokens);
     }
-    // Anthropic takes few schemas and has no other way to hold a model to JSON: what is not
-    // asked for by name is not risked.
+    // Anthropic accepts few schemas and has no JSON mode, so no format is requested by default.
     let is_anthropic = config.upstream.api == Api::Messages;
-    let can_be_held = config.models().find(&model).model.json && !is_anthropic;
+    let has_json_mode = config.models().find(&model).model.json && !is_anthropic;
     if is_anthropic && schema.is_some() {
-        notes.note("the model is not held to the schema, but its document is checked against it");
+        notes.note("the schema is not sent to the model, but the document is checked against it");
     }
-    if request.get("response_format").is_none() && can_be_held {
+    if request.get("response_format").is_none() && has_json_mode {
         match schema {
             Some(schema) => request["response_format"] = schema.response_format(),
-            None => hold_to_json(&mut request, is_prompt),
+            None => request_json_mode(&mut request, is_prompt),
         }
     }
     let request =
@@ -74,18 +69,15 @@ pub(super) fn read(
     Ok((model, request))
 }
 
-/// The request that a text is meant as; nothing if it is a prompt.
+/// The text as a request, or `None` if it is a prompt.
 fn request(text: &str, name: &str) -> Result<Option<Value>, Failure> {
     match serde_json::from_str(text) {
-        // Only an object with messages is meant as a request; any other text is a prompt.
         Ok(request @ Value::Object(_)) if request.get("messages").is_some() => Ok(Some(request)),
         Ok(Value::Object(other)) if other.contains_key("model") => {
             let near = nearest("messages", other.keys().map(String::as_str));
             let hint = match near {
-                Some(near) => format!("is `{near}` meant to be `messages`?"),
-                None => "give it a list of `messages`; a prompt that looks like this needs a word \
-                         before it"
-                    .to_owned(),
+                Some(near) => format!("rename `{near}` to `messages`?"),
+                None => "add `messages`; if it is a prompt, put a word before the JSON".to_owned(),
             };
             Err(Failure::Usage {
                 message: format!("{name} looks like a chat request, but has no `messages`"),
@@ -95,16 +87,16 @@ fn request(text: &str, name: &str) -> Result<Option<Value>, Failure> {
         Err(error) if text.trim_start().starts_with('{') && text.contains("\"messages\"") => {
             Err(Failure::Usage {
                 message: format!("{name} looks like a chat request, but is not JSON: {error}"),
-                hint: "put it right; a prompt that looks like this needs a word before it".into(),
+                hint: "correct the JSON; if it is a prompt, put a word before it".into(),
             })
         }
         _ => Ok(None),
     }
 }
 
-/// Asks for any JSON. Providers refuse that where no message has the word: to a prompt it is added;
-/// the messages of a request are its author's.
-fn hold_to_json(request: &mut Value, is_prompt: bool) {
+/// Requests JSON mode. Providers refuse it unless a message contains the word JSON. The word is
+/// added to a prompt; the messages of a request stay unchanged.
+fn request_json_mode(request: &mut Value, is_prompt: bool) {
     let says_json = request["messages"]
         .to_string()
         .to_lowercase()
@@ -119,7 +111,7 @@ fn hold_to_json(request: &mut Value, is_prompt: bool) {
     request["response_format"] = json!({ "type": "json_object" });
 }
 
-/// What was given to ask, and how messages call it.
+/// The input, and its name for messages.
 fn text(complete: &Complete, notes: &mut Notes) -> Result<(String, String), Failure> {
     let (text, name) = match (&complete.prompt, &complete.file) {
         (Some(prompt), _) if prompt != "-" => (prompt.clone(), "the prompt".to_owned()),
@@ -132,7 +124,7 @@ fn text(complete: &Complete, notes: &mut Notes) -> Result<(String, String), Fail
     };
     if text.trim().is_empty() {
         return Err(Failure::Usage {
-            message: format!("there is nothing to ask in {name}"),
+            message: format!("{name} is empty"),
             hint: "give the prompt as an argument, with -f FILE, or on standard input".into(),
         });
     }

@@ -1,4 +1,4 @@
-//! Keeps and shows what happens in a run.
+//! Records and shows the steps of a run.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use overlock_runs::{CallBudget, RecordedStep};
 use overlock_store::{Claim, Store};
 
 use super::interrupt::Interrupt;
-use super::show::Show;
+use super::progress::CallProgress;
 use crate::runs;
 
 /// Writes every step to the store before the next call is made.
@@ -17,13 +17,13 @@ pub(super) struct Recorder<'a> {
     store: &'a dyn Store,
     claim: &'a Claim,
     model: &'a Found,
-    pub(super) show: Show,
+    pub(super) show: CallProgress,
     interrupt: Interrupt,
-    /// What the call that is being made was planned with.
+    /// The plan of the current call.
     budget: Option<CallBudget>,
     /// The steps of this process.
     steps: Vec<RecordedStep>,
-    /// What the run has shown about its strategies.
+    /// How well each strategy worked.
     pub(super) learnt: Option<StrategyResults>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Recorder<'a> {
             store,
             claim,
             model,
-            show: Show::new(),
+            show: CallProgress::new(),
             interrupt,
             budget: None,
             steps: Vec::new(),
@@ -76,15 +76,13 @@ impl Observe for Recorder<'_> {
         let recorded = RecordedStep::new(run, step, self.budget.take())
             .done_at(runs::now())
             .with_counts(end.usage, end.counted);
-        let kept = runs::add_step(self.store, self.claim, &recorded);
-        // It was paid for, kept or not.
+        let added = runs::add_step(self.store, self.claim, &recorded);
         self.show.stepped(run, step);
-        // What was added is in the document already.
-        let mut told = recorded.without_text();
-        // Whoever asked may read what the model said to them.
-        told.step.end.refusal = recorded.step.end.refusal;
-        self.steps.push(told);
-        future::ready(kept.map_err(Into::into)).boxed()
+        // The text is in the document already.
+        let mut reported = recorded.without_text();
+        reported.step.end.refusal = recorded.step.end.refusal;
+        self.steps.push(reported);
+        future::ready(added.map_err(Into::into)).boxed()
     }
 
     fn learnt(&mut self, results: StrategyResults) {

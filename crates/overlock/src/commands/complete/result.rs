@@ -1,4 +1,4 @@
-//! Tells what came of a run.
+//! Prints the result of a run.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Complete;
-use super::schema::{Schema, Violations};
+use super::schema::{DocumentSchema, Violations};
 use super::target::Target;
-use crate::config::Progress;
+use crate::config::ProgressSetting;
 use crate::draw::{self, grouped, grouped_tokens};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results, on_one_line};
@@ -26,43 +26,41 @@ pub(super) struct Finished {
     pub(super) run: Continuation,
     /// The steps of this process.
     pub(super) steps: Vec<RecordedStep>,
-    /// Who was asked.
     pub(super) address: Option<Address>,
-    pub(super) obstacle: Option<StopCause>,
-    /// Why not all of it is in the store.
+    pub(super) stop_cause: Option<StopCause>,
+    /// Why the run could not be recorded completely.
     pub(super) unrecorded: Option<String>,
     pub(super) took: Option<Duration>,
 }
 
-/// The answer to machines.
+/// The output of `--json`.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct CompleteReport<'a> {
     run: &'a RunId,
     model: &'a str,
     #[serde(flatten)]
     outcome: &'a Outcome,
-    /// What stood in the way, if something did.
     error: Option<String>,
     document: Option<Box<RawValue>>,
-    /// What the model said, where none of it was JSON.
+    /// The output of the model, if it contained no JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     raw: Option<&'a str>,
     iterations: u32,
     output_tokens: u64,
-    /// What was counted in the document.
+    /// Counts in the document.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     kpis: Vec<&'a MeasuredKpi>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    schema: Option<SchemaAnswer>,
+    schema: Option<SchemaReport>,
     steps: &'a [RecordedStep],
 }
 
 #[derive(Serialize)]
-struct SchemaAnswer {
+struct SchemaReport {
     valid: bool,
     /// How many violations there are.
     count: usize,
-    /// The first of them.
+    /// The first ones.
     violations: Vec<Violation>,
 }
 
@@ -73,43 +71,43 @@ struct Violation {
 }
 
 impl Finished {
-    /// A run that had ended before: nobody has to be asked.
-    pub(super) fn before(id: RunId, model: String, run: Continuation) -> Self {
+    /// A recorded run that has already ended.
+    pub(super) fn already(id: RunId, model: String, run: Continuation) -> Self {
         Self {
             id,
             model,
             run,
             steps: Vec::new(),
             address: None,
-            obstacle: None,
+            stop_cause: None,
             unrecorded: None,
             took: None,
         }
     }
 
-    /// Prints the document, or its valid part, and says what there is to know about it.
-    pub(super) fn tell(
+    /// Prints the document or its valid part, and notes about it.
+    pub(super) fn print(
         &self,
         complete: &Complete,
-        schema: Option<&Schema>,
+        schema: Option<&DocumentSchema>,
         target: Option<&Target>,
         notes: &mut Notes,
     ) -> Result<Ending, Failure> {
         let outcome = self.run.outcome().expect("a run that was driven has ended");
-        let is_whole = *outcome == Outcome::Complete;
-        let document = if is_whole {
+        let is_complete = *outcome == Outcome::Complete;
+        let document = if is_complete {
             Some(self.run.text().to_owned())
         } else {
             self.run.last_valid_complete_part()
         };
         let violations = match (schema, &document) {
-            (Some(schema), Some(document)) if is_whole => schema.violations(document),
+            (Some(schema), Some(document)) if is_complete => schema.violations(document),
             _ => Violations::default(),
         };
-        let is_kept = self.unrecorded.is_none();
-        let mut ending = Ending::whole_if(is_whole && violations.count == 0 && is_kept);
+        let is_recorded = self.unrecorded.is_none();
+        let mut ending = Ending::done_if(is_complete && violations.count == 0 && is_recorded);
         if complete.json {
-            self.object(outcome, document.as_deref(), schema, &violations)?;
+            self.print_json(outcome, document.as_deref(), schema, &violations)?;
             return Ok(ending);
         }
         if let Some(document) = &document {
@@ -129,16 +127,16 @@ impl Finished {
         Ok(ending)
     }
 
-    fn object(
+    fn print_json(
         &self,
         outcome: &Outcome,
         document: Option<&str>,
-        schema: Option<&Schema>,
+        schema: Option<&DocumentSchema>,
         violations: &Violations,
     ) -> Result<(), Failure> {
         let document =
             document.and_then(|document| RawValue::from_string(on_one_line(document)).ok());
-        let schema = schema.map(|_| SchemaAnswer {
+        let schema = schema.map(|_| SchemaReport {
             valid: *outcome == Outcome::Complete && violations.count == 0,
             count: violations.count,
             violations: violations
@@ -152,11 +150,11 @@ impl Finished {
         });
         let unrecorded = self.unrecorded.as_ref();
         let unrecorded = unrecorded.map(|reason| format!("not recorded: {reason}"));
-        Results::new().object(&Answer {
+        Results::new().object(&CompleteReport {
             run: &self.id,
             model: &self.model,
             outcome,
-            error: self.obstacle.as_ref().map(told).or(unrecorded),
+            error: self.stop_cause.as_ref().map(describe).or(unrecorded),
             document,
             raw: matches!(outcome, Outcome::Failed { .. }).then(|| self.run.raw()),
             iterations: self.run.iterations(),
@@ -184,23 +182,23 @@ impl Finished {
             .map(|took| format!(", {:.1} s", took.as_secs_f32()));
         let figures = format!("{answers}, {tokens} tokens{}", took.unwrap_or_default());
         let why = |reason: &Reason| match self.unrecorded {
-            Some(_) => "it could not be recorded".to_owned(),
+            Some(_) => "could not be recorded".to_owned(),
             None => reason.to_string(),
         };
         match outcome {
             Outcome::Complete => {
                 let length = grouped(self.run.text().len());
-                notes.line(format_args!("whole: {length} bytes from {figures}"));
+                notes.line(format_args!("complete: {length} bytes from {figures}"));
             }
             Outcome::Partial { reason, cut } => {
                 notes.line(format_args!("partial: {} ({figures})", why(reason)));
                 let path = draw::path(&cut.path, draw::SENTENCE_COLUMNS);
                 notes.note(format_args!("the document stops at {path}"));
-                self.note_obstacle(notes);
+                self.note_stop_cause(notes);
             }
             Outcome::Failed { reason } => {
                 notes.line(format_args!("failed: {} ({figures})", why(reason)));
-                self.note_obstacle(notes);
+                self.note_stop_cause(notes);
                 let raw: String = self.run.raw().chars().take(200).collect();
                 if !raw.is_empty() {
                     notes.note(format_args!("the model said: {}", raw.trim()));
@@ -210,80 +208,80 @@ impl Finished {
         if let Some(reason) = &self.unrecorded {
             notes.note(format_args!("not recorded: {reason}"));
             notes.hint(
-                "what is printed here is not all in the store; `overlock inspect` shows what is",
+                "the store does not have everything that is printed here; `overlock inspect` shows \
+                 what it has",
             );
         } else if let Some(reason) = outcome.reason() {
-            notes.hint(self.way_on(reason, complete));
+            notes.hint(self.resume_hint(reason, complete));
         }
         for (path, message) in &violations.first {
             let path = draw::path(path, draw::SENTENCE_COLUMNS);
-            notes.note(format_args!("against the schema at {path}: {message}"));
+            notes.note(format_args!("schema violation at {path}: {message}"));
         }
         if violations.count > violations.first.len() {
             let more = grouped(violations.count - violations.first.len());
-            notes.note(format_args!("against the schema in {more} more places"));
+            notes.note(format_args!("{more} more schema violations"));
         }
     }
 
-    /// What goes on with the run.
-    fn way_on(&self, reason: Reason, complete: &Complete) -> String {
-        let command = |kpi| complete.resuming(&self.id, kpi);
+    fn resume_hint(&self, reason: Reason, complete: &Complete) -> String {
+        let command = |kpi| complete.resume_command(&self.id, kpi);
         let options = self.run.options();
         match (reason, &options.kpi) {
             (Reason::KpiStalled, Kpi::Ask) => format!(
-                "a very long document may grow by less than a hundredth with an answer; go on \
-                 without that question: {}; or count in the document: {}",
-                command(Some(Progress::Off)),
-                command(Some(Progress::Measured))
+                "in a very long document one answer may add less than 1 %; resume without asking \
+                 for progress: {}; or count in the document: {}",
+                command(Some(ProgressSetting::Off)),
+                command(Some(ProgressSetting::Measured))
             ),
             (Reason::KpiStalled, _) => {
-                let command = command(Some(Progress::Off));
-                format!("go on without that measure: {command}")
+                let command = command(Some(ProgressSetting::Off));
+                format!("resume without measuring progress: {command}")
             }
-            // What was allowed is used up: the same run would end at once.
+            // With the same limits the run would end at once.
             (Reason::IterationLimit, _) => format!(
-                "allow more and go on with: OVERLOCK_COMPLETE_MAX_ITERATIONS={} {}",
+                "raise the limit and resume: OVERLOCK_COMPLETE_MAX_ITERATIONS={} {}",
                 options.max_iterations.saturating_mul(2),
                 command(None)
             ),
             (Reason::TokenLimit, _) => format!(
-                "allow more and go on with: {} --max-output {}",
+                "raise the limit and resume: {} --max-output {}",
                 command(None),
                 self.run.output_tokens().saturating_mul(2)
             ),
-            _ => format!("go on with: {}", command(None)),
+            _ => format!("resume with: {}", command(None)),
         }
     }
 
-    fn note_obstacle(&self, notes: &mut Notes) {
-        if let Some(obstacle) = &self.obstacle {
-            notes.note(told(obstacle));
-            if let (StopCause::Backend { error, .. }, Some(address)) = (obstacle, &self.address)
+    fn note_stop_cause(&self, notes: &mut Notes) {
+        if let Some(stop_cause) = &self.stop_cause {
+            notes.note(describe(stop_cause));
+            if let (StopCause::Backend { error, .. }, Some(address)) = (stop_cause, &self.address)
                 && let Some(hint) = address.hint(error)
             {
                 notes.hint(hint);
             }
             if matches!(
-                obstacle,
+                stop_cause,
                 StopCause::Backend {
                     error: BackendError::Certificate { .. },
                     ..
                 }
             ) {
                 notes.hint(
-                    "if that server is your own, set SSL_CERT_FILE to a PEM file with the \
-                     certificate that it shows or that signed it",
+                    "if you run that server, set SSL_CERT_FILE to a PEM file with its certificate \
+                     or that of its issuer",
                 );
             }
         }
     }
 }
 
-fn told(obstacle: &StopCause) -> String {
-    match obstacle {
+fn describe(stop_cause: &StopCause) -> String {
+    match stop_cause {
         StopCause::Backend { error, retried } => match retried {
             Some(Retried { times, .. }) => {
-                format!("{error}; it was asked {} times", u64::from(*times) + 1)
+                format!("{error}; tried {} times", u64::from(*times) + 1)
             }
             None => error.to_string(),
         },

@@ -1,4 +1,4 @@
-//! Holds a document to a JSON Schema.
+//! Checks a document against a JSON Schema.
 
 use std::path::Path;
 
@@ -10,28 +10,24 @@ use serde_json::{Value, json};
 use crate::ending::Failure;
 use crate::input;
 
-/// Of more violations than this the first are told.
-const TOLD: usize = 20;
+const MOST_SHOWN: usize = 20;
 
-/// So many bytes are told of one.
-const LONGEST_TOLD: usize = 300;
+const LONGEST_MESSAGE: usize = 300;
 
-/// Where a document differs from a schema.
 #[derive(Default)]
 pub(super) struct Violations {
-    /// The path and the words of the first of them.
+    /// The path and the message of each of the first [`MOST_SHOWN`].
     pub(super) first: Vec<(String, String)>,
     /// How many there are.
     pub(super) count: usize,
 }
 
-/// A schema that documents are compared with.
-pub(super) struct Schema {
+pub(super) struct DocumentSchema {
     schema: BoundedSchema,
     validator: Validator,
 }
 
-impl Schema {
+impl DocumentSchema {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let wrong = |reason: String| Failure::Schema {
             path: path.to_owned(),
@@ -42,7 +38,7 @@ impl Schema {
         Self::new(schema).map_err(wrong)
     }
 
-    /// The schema that a run was begun with.
+    /// The schema of a recorded run.
     pub(super) fn recorded(id: &RunId, schema: Value) -> Result<Self, Failure> {
         Self::new(schema).map_err(|reason| Failure::DamagedRun {
             id: id.to_string(),
@@ -60,7 +56,7 @@ impl Schema {
         self.schema.value()
     }
 
-    /// How a provider is asked to hold its answer to it.
+    /// The `response_format` that requests this schema.
     pub(super) fn response_format(&self) -> Value {
         json!({
             "type": "json_schema",
@@ -68,13 +64,12 @@ impl Schema {
         })
     }
 
-    /// Where a document differs from it, and how: the first twenty places, and how many there are.
     pub(super) fn violations(&self, document: &str) -> Violations {
         let value = match serde_json::from_str(document) {
             Ok(value) => value,
-            // Valid JSON that cannot be held as a value: nested too deep, or half a character.
+            // Valid JSON that `Value` does not support: nested too deep, or a lone surrogate.
             Err(error) => {
-                let message = format!("the document could not be compared: {error}");
+                let message = format!("the document could not be checked: {error}");
                 return Violations {
                     first: vec![(String::new(), message)],
                     count: 1,
@@ -84,24 +79,27 @@ impl Schema {
         let mut violations = Violations::default();
         for error in self.validator.iter_errors(&value) {
             violations.count += 1;
-            if violations.first.len() < TOLD {
+            if violations.first.len() < MOST_SHOWN {
                 let path = error.instance_path().to_string();
-                violations.first.push((path, told(&error)));
+                violations.first.push((path, message(&error)));
             }
         }
         violations
     }
 }
 
-/// What is wrong, without the value if that is long.
-fn told(error: &ValidationError<'_>) -> String {
-    let whole = error.to_string();
-    if whole.len() <= LONGEST_TOLD {
-        return whole;
+/// The message of an error, without the value if it is long.
+fn message(error: &ValidationError<'_>) -> String {
+    let full = error.to_string();
+    if full.len() <= LONGEST_MESSAGE {
+        return full;
     }
     let masked = error.masked_with("the value").to_string();
-    if masked.len() <= LONGEST_TOLD {
+    if masked.len() <= LONGEST_MESSAGE {
         return masked;
     }
-    format!("{}…", &masked[..masked.floor_char_boundary(LONGEST_TOLD)])
+    format!(
+        "{}…",
+        &masked[..masked.floor_char_boundary(LONGEST_MESSAGE)]
+    )
 }

@@ -1,4 +1,4 @@
-//! The documented estimate: one formula over the number of messages.
+//! `overlock fit --messages`: an estimate from the number of messages alone.
 
 use overlock_budget::{
     Adjustment, History, MessageCountOptions, NegotiateOptions, Negotiation, Part, Provenance,
@@ -9,13 +9,13 @@ use serde::Serialize;
 use super::Fit;
 use crate::commands::models::note_unknown;
 use crate::config::Config;
-use crate::draw::{self, PartDrawing, Verdict, WindowDrawing};
+use crate::draw::{self, NO_MORE_ROOM, PartDrawing, Verdict, WindowDrawing};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 
-/// The answer to machines.
+/// The output of `--json`.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct EstimateReport<'a> {
     model: &'a str,
     window: u64,
     found: &'static str,
@@ -29,15 +29,14 @@ struct Answer<'a> {
     margin: u64,
     message_count: u64,
     memory_count: u64,
-    /// How many messages could be loaded before any is counted.
     safe_message_count: u64,
     counter: String,
     provenance: &'static str,
-    parts: [AnswerPart; 3],
+    parts: [EstimatePart; 3],
 }
 
 #[derive(Serialize)]
-struct AnswerPart {
+struct EstimatePart {
     name: &'static str,
     asked: u64,
     given: u64,
@@ -58,7 +57,7 @@ pub(super) fn run(
     let planned = fit.plan_options(&found.model, config);
     let options = NegotiateOptions {
         window: planned.window,
-        // The documented formula knows no limit but the window.
+        // The documented formula has no limit but the window.
         answer_cap: None,
         requested: fit.max_tokens.unwrap_or(planned.requested),
         system: fit.system_tokens,
@@ -73,12 +72,12 @@ pub(super) fn run(
     let history = message_count.saturating_mul(TOKENS_PER_MESSAGE);
     let mut results = Results::new();
     if fit.json {
-        let same = |name, tokens| AnswerPart {
+        let same = |name, tokens| EstimatePart {
             name,
             asked: tokens,
             given: tokens,
         };
-        results.object(&Answer {
+        results.object(&EstimateReport {
             model,
             window: options.window,
             found: found.how.name(),
@@ -103,7 +102,7 @@ pub(super) fn run(
             parts: [
                 same(Part::SystemPrompt.name(), options.system),
                 same(Part::History.name(), history),
-                AnswerPart {
+                EstimatePart {
                     name: Part::Completion.name(),
                     asked: options.requested,
                     given: negotiation.adjusted,
@@ -116,7 +115,7 @@ pub(super) fn run(
             results.line(&line)?;
         }
     }
-    Ok(Ending::whole_if(negotiation.fits()))
+    Ok(Ending::done_if(negotiation.fits()))
 }
 
 fn drawing(
@@ -130,11 +129,11 @@ fn drawing(
         asked,
         at_least: false,
         given,
-        told: String::new(),
+        note: String::new(),
     };
     WindowDrawing {
         model: model.to_owned(),
-        counted: format!("estimated at {TOKENS_PER_MESSAGE} tokens a message"),
+        counted: format!("estimated at {TOKENS_PER_MESSAGE} tokens per message"),
         window: options.window,
         parts: vec![
             part(Part::SystemPrompt, options.system, options.system),
@@ -149,9 +148,7 @@ fn drawing(
         verdict: match negotiation.adjustment {
             Adjustment::Granted => Verdict::Granted,
             Adjustment::Grown => Verdict::Grown,
-            Adjustment::Reduced | Adjustment::Capped => {
-                Verdict::Reduced("there is no more room".into())
-            }
+            Adjustment::Reduced | Adjustment::Capped => Verdict::Reduced(NO_MORE_ROOM.into()),
             Adjustment::Floor => Verdict::Over {
                 by: negotiation.overflow,
             },

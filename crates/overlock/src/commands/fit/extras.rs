@@ -1,4 +1,4 @@
-//! What wants into the prompt besides the request: memories, and texts that were looked up.
+//! What is added to the request: memories, and retrieved texts.
 
 use std::path::PathBuf;
 
@@ -11,29 +11,29 @@ use crate::ending::Failure;
 use crate::input;
 use crate::output::Notes;
 
-/// Read, and kept for as long as the plan is made.
-pub(super) struct Owned {
-    memories: Vec<OwnedMemory>,
+/// The files with memories and texts.
+pub(super) struct ExtraTexts {
+    memories: Vec<MemoryFileEntry>,
     context: Vec<(PathBuf, String)>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OwnedMemory {
+struct MemoryFileEntry {
     text: String,
     importance: f64,
     #[serde(default)]
     age_days: f64,
 }
 
-impl Owned {
+impl ExtraTexts {
     pub(super) fn read(fit: &Fit, notes: &mut Notes) -> Result<Self, Failure> {
         let memories = match &fit.memories {
             None => Vec::new(),
             Some(path) => {
                 let text = input::read(path, notes)?;
                 serde_json::from_slice(&text.bytes).map_err(|error| Failure::Usage {
-                    message: format!("{} is no list of memories: {error}", text.name),
+                    message: format!("{} is not a list of memories: {error}", text.name),
                     hint: "write [{\"text\": \"…\", \"importance\": 0.8, \"age_days\": 2}, …]"
                         .into(),
                 })?

@@ -1,18 +1,19 @@
-//! A request that cannot be made to fit: what is too large, by how much, and what would help.
+//! Reports a request that cannot be made to fit: what is too large, by how much, and what would
+//! help.
 
-use overlock_budget::Sharing;
+use overlock_budget::{PlanError, Sharing};
 use overlock_runs::Refused;
 
 use crate::draw::{self, PartDrawing, Verdict, WindowDrawing, counted};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 
-pub(in crate::commands) fn tell(
+pub(in crate::commands) fn fail(
     json: bool,
     refused: Refused,
     notes: &mut Notes,
 ) -> Result<Ending, Failure> {
-    let help = refused.help("let the oldest turns go with --trim oldest");
+    let help = refused.help("drop the oldest turns with --trim oldest");
     if json {
         Results::new().object(&refused.told(help.clone()))?;
     } else {
@@ -26,7 +27,15 @@ pub(in crate::commands) fn tell(
     })
 }
 
-/// What must stay, and how far it is beyond the window.
+/// Settings that contradict each other; only the configuration has both.
+pub(in crate::commands) fn contradiction(error: &PlanError) -> Failure {
+    Failure::Usage {
+        message: error.to_string(),
+        hint: "set `min` to no more than `max` under [budget] in overlock.toml".into(),
+    }
+}
+
+/// The parts that must stay, and by how much they exceed the window.
 fn drawing(refused: &Refused) -> WindowDrawing {
     let (asked, least) = (&refused.asked, &refused.least);
     let parts = least.parts.iter();
@@ -36,8 +45,8 @@ fn drawing(refused: &Refused) -> WindowDrawing {
         asked: part.asked,
         at_least: part.at_least,
         given: part.given,
-        told: if part.dropped > 0 {
-            "could go".into()
+        note: if part.dropped > 0 {
+            "could be dropped".into()
         } else {
             String::new()
         },

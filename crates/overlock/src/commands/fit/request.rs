@@ -1,4 +1,4 @@
-//! Fits a chat request: counted, planned, rewritten.
+//! `overlock fit` with a chat request: counts, plans and rewrites it.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use overlock_json::{Refusal, clean_encoding};
 use overlock_llm::wire::chat::{ChatRequest, RequestError};
 use overlock_runs::{Asked, Fitted};
 
-use super::extras::Owned;
+use super::extras::ExtraTexts;
 use super::{Fit, no_model, refusal};
 use crate::commands::models::note_unknown;
 use crate::config::Config;
@@ -18,22 +18,23 @@ use crate::output::{Notes, Results};
 
 pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Ending, Failure> {
     let (text, request) = read(fit, notes)?;
-    let extras = Owned::read(fit, notes)?;
-    let named = fit.model.as_deref().or(request.model());
-    let Some(model) = named.or(config.budget.model.as_deref()) else {
+    let extras = ExtraTexts::read(fit, notes)?;
+    let given = fit.model.as_deref().or(request.model());
+    let Some(model) = given.or(config.budget.model.as_deref()) else {
         return Err(no_model());
     };
     let models = config.models();
     let found = models.find(model);
     note_unknown(model, &models, notes);
-    let (counter, mut files) = fit.named.counter_for(model, &found, config)?;
+    let (counter, mut files) = fit.encoding.counter_for(model, &found, config)?;
     counter.note(notes);
     files.tokenizer_config = fit.tokenizer_config.as_deref().or(files.tokenizer_config);
     let template = counter.template(files)?;
     if template.is_none() && fit.tokenizer_config.is_some() {
         return Err(Failure::Usage {
             message: format!("`{model}` is not counted with a tokenizer file"),
-            hint: "give the file that the configuration belongs to with --tokenizer FILE".into(),
+            hint: "give the tokenizer.json that belongs to the configuration with --tokenizer FILE"
+                .into(),
         });
     }
     let chat = counter.of_requests(&found, template.as_ref());
@@ -53,13 +54,9 @@ pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Endin
     let mut options = fit.plan_options(&found.model, config);
     options.requested = fit.max_tokens.unwrap_or(options.requested);
     match asked.fit(options) {
-        Ok(Ok(fitted)) => answer(fit, &fitted, notes),
-        Ok(Err(refused)) => refusal::tell(fit.json, *refused, notes),
-        // Only the configuration can ask for what contradicts itself.
-        Err(error) => Err(Failure::Usage {
-            message: error.to_string(),
-            hint: "set `min` to no more than `max` under [budget] in overlock.toml".into(),
-        }),
+        Ok(Ok(fitted)) => print(fit, &fitted, notes),
+        Ok(Err(refused)) => refusal::fail(fit.json, *refused, notes),
+        Err(error) => Err(refusal::contradiction(&error)),
     }
 }
 
@@ -67,16 +64,16 @@ pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Endin
 fn read(fit: &Fit, notes: &mut Notes) -> Result<(String, ChatRequest), Failure> {
     let source = Source::from(fit.request.clone()).read(notes)?;
     let text = clean_encoding(&source.bytes).text;
-    // An editor on Windows may have left a mark that is no part of the text.
+    // Some editors on Windows write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let read = ChatRequest::from_json(text);
-    let request = read.and_then(|request| match fit.max_tokens {
-        Some(tokens) => with_length(request, tokens),
+    let request = ChatRequest::from_json(text);
+    let request = request.and_then(|request| match fit.max_tokens {
+        Some(tokens) => with_max_tokens(request, tokens),
         None => Ok(request),
     });
     let request = request.map_err(|error| {
         if fit.json {
-            // The failure that follows says the same; one that cannot be written adds nothing.
+            // The failure below reports the same.
             let _ = Results::new().object(&Refusal::bad_request(error.to_string()));
         }
         Failure::Request {
@@ -87,24 +84,24 @@ fn read(fit: &Fit, notes: &mut Notes) -> Result<(String, ChatRequest), Failure> 
     Ok((text.to_owned(), request))
 }
 
-/// The same request, as if it had asked for an answer of this length.
-fn with_length(request: ChatRequest, tokens: u64) -> Result<ChatRequest, RequestError> {
-    let mut whole = request.into_value();
-    if let Some(members) = whole.as_object_mut() {
+/// The request with another answer length, if it has one.
+fn with_max_tokens(request: ChatRequest, tokens: u64) -> Result<ChatRequest, RequestError> {
+    let mut request = request.into_value();
+    if let Some(members) = request.as_object_mut() {
         for key in ["max_tokens", "max_completion_tokens"] {
-            if let Some(asked) = members.get_mut(key).filter(|asked| !asked.is_null()) {
-                *asked = tokens.into();
+            if let Some(value) = members.get_mut(key).filter(|value| !value.is_null()) {
+                *value = tokens.into();
             }
         }
     }
-    ChatRequest::from_value(whole)
+    ChatRequest::from_value(request)
 }
 
-fn answer(fit: &Fit, fitted: &Fitted, notes: &mut Notes) -> Result<Ending, Failure> {
+fn print(fit: &Fit, fitted: &Fitted, notes: &mut Notes) -> Result<Ending, Failure> {
     let mut results = Results::new();
     if fit.json {
         results.object(&fitted.told())?;
-        return Ok(Ending::Whole);
+        return Ok(Ending::Done);
     }
     let rewritten = &fitted.rewritten;
     let lines = WindowDrawing::of(fitted.asked.model, &fitted.plan).lines(draw::terminal_width());
@@ -119,7 +116,7 @@ fn answer(fit: &Fit, fitted: &Fitted, notes: &mut Notes) -> Result<Ending, Failu
             results.line(&line)?;
         }
         if fit.output.is_none() {
-            notes.hint("-o FILE keeps the fitted request, and so does `> FILE`");
+            notes.hint("to get the fitted request, use -o FILE or redirect the output");
         }
     } else {
         results.document(&[rewritten.as_bytes()])?;
@@ -127,5 +124,5 @@ fn answer(fit: &Fit, fitted: &Fitted, notes: &mut Notes) -> Result<Ending, Failu
             notes.line(line);
         }
     }
-    Ok(Ending::Whole)
+    Ok(Ending::Done)
 }

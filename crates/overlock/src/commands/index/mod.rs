@@ -1,4 +1,4 @@
-//! `overlock index`: a store that knows what a folder of sources defines.
+//! `overlock index`: indexes a folder of source code for search.
 
 mod progress;
 mod stop;
@@ -13,22 +13,25 @@ use overlock_index::{
 use overlock_store::{Access, RepositorySummary, Store};
 use serde::Serialize;
 
+use super::chat::NAME_RULE;
 use crate::config::ConfigSource;
 use crate::draw::{amount, grouped_tokens};
 use crate::embedding::{Embedder, EmbeddingSource};
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 use crate::runs;
-use progress::Progress;
-use stop::Stop;
+use progress::IndexProgress;
+use stop::StopRequest;
 
-/// Keep what a folder of sources defines, to be searched
+/// Index source code for search
 ///
-/// Takes files apart into types, methods, procedures, views, tables and sections, and keeps them
-/// with what calls, names, inherits, reads and writes what. Files that have not changed are skipped,
-/// those that are gone are removed. What .gitignore and .ignore leave out, hidden files, links and
-/// files without text are not looked at. One that is stopped goes on where it was. A folder that was
-/// moved is known again; one that is called like another needs a name of its own, or --replace.
+/// Splits files into types, methods, procedures, views, tables and sections, and stores them with
+/// their references: calls, mentions, inheritance, reads and writes. Unchanged files are skipped,
+/// deleted files are removed from the index. Files excluded by .gitignore or .ignore, hidden files,
+/// symbolic links and binary files are not indexed.
+///
+/// An interrupted index resumes when the command is repeated. A folder that was moved keeps its
+/// index. A folder with the same name as another one needs --repository or --replace.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock index src --repository shop\n  \
@@ -36,42 +39,43 @@ use stop::Stop;
     With vectors, for search by meaning:\n  \
     $ overlock index src --embed nomic-embed-text --upstream http://127.0.0.1:11434/v1\n\n\
     Exit codes: 0 done; 1 files could not be read, or there are none; 2 bad usage, or no such folder;\n\
-    130, 143 stopped by Ctrl-C or SIGTERM after what was read is kept.")]
+    130, 143 stopped by Ctrl-C or SIGTERM; what was read is stored.")]
 pub(crate) struct Index {
     /// The folder to index
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// What it is called in the store [default: the name of the folder]
+    /// The name of the repository in the store [default: the name of the folder]
     #[arg(long, value_name = "NAME", value_parser = parse_repository)]
     repository: Option<String>,
-    /// Replace what was indexed under this name from another folder that is still there
+    /// Replace the index of another folder with the same name
     #[arg(long)]
     replace: bool,
-    /// Files with more bytes are skipped
+    /// Skip files with more bytes
     #[arg(long, value_name = "BYTES", default_value_t = IndexOptions::default().largest)]
     largest: u64,
-    /// Where it is kept [default: `store.url`, else runs.db in the user's data folder]
+    /// The store, `sqlite://FILE` or `postgres://…` [default: `store.url`, else runs.db in the
+    /// user's data folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     #[command(flatten)]
     embedding: EmbeddingSource,
-    /// Answer with one JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     config: ConfigSource,
 }
 
-/// The answer to machines.
+/// The output of `--json`.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct IndexReport<'a> {
     repository: &'a str,
-    /// Those that had changed, those that had not, and those that were left out.
+    /// The sum of `changed`, `unchanged` and `left_out`.
     files: u64,
     changed: u64,
     unchanged: u64,
     left_out: u64,
-    /// Those that were kept and are gone.
+    /// Deleted files that were in the index.
     removed: u64,
     skipped: Vec<SkippedFile<'a>>,
     stopped: bool,
@@ -89,7 +93,7 @@ struct Answer<'a> {
 struct SkippedFile<'a> {
     path: &'a str,
     reason: String,
-    /// Whether it was indexed all the same.
+    /// Whether it was indexed despite the reason.
     indexed: bool,
 }
 
@@ -98,28 +102,28 @@ impl Index {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
         if self.folder.is_file() {
-            return Err(file_is_no_folder(&self.folder));
+            return Err(not_a_folder(&self.folder));
         }
         let repository = match &self.repository {
             Some(name) => name.clone(),
-            None => name_of(&self.folder)?,
+            None => folder_name(&self.folder)?,
         };
         let embedder = self.embedding.open(&config)?;
         if !self.folder.is_dir() {
             return Err(Failure::NoFolder { path: self.folder });
         }
-        let stop = Stop::listen();
+        let stop = StopRequest::listen();
         let store = runs::open(self.store.as_deref(), &config, Access::Make)?;
-        let begun = Instant::now();
+        let started = Instant::now();
         let options = IndexOptions {
             largest: self.largest,
             replace: self.replace,
         };
-        let mut progress = Progress::new(&stop);
+        let mut progress = IndexProgress::new(&stop);
         let indexed = index(&*store, &repository, &self.folder, options, &mut progress);
         progress.end();
         let indexed = indexed.map_err(failed)?;
-        let elapsed = begun.elapsed();
+        let elapsed = started.elapsed();
         let filled = match embedder {
             Some(embedder) if !indexed.is_stopped => {
                 Some(fill(&*store, &repository, &embedder, &stop)?)
@@ -128,34 +132,33 @@ impl Index {
         };
         if let Some(from) = &indexed.moved_from {
             notes.note(format_args!(
-                "`{repository}` was indexed from `{from}` before, and is from this folder now"
+                "the folder of `{repository}` was `{from}` before; it is this folder now"
             ));
         }
-        tell_skipped(&indexed, &mut notes);
-        let kept = kept(&*store, &repository)?;
+        note_skipped(&indexed, &mut notes);
+        let stored = stored(&*store, &repository)?;
         if self.json {
-            Results::new().object(&answer(&repository, &indexed, &kept, filled, elapsed))?;
+            Results::new().object(&report(&repository, &indexed, &stored, filled, elapsed))?;
         } else {
-            tell(&repository, &indexed, &kept, filled, elapsed)?;
+            print(&repository, &indexed, &stored, filled, elapsed)?;
         }
         let is_stopped = indexed.is_stopped || filled.is_some_and(|filled| filled.is_stopped);
-        if let (true, Some(signal)) = (is_stopped, stop.asked()) {
+        if let (true, Some(signal)) = (is_stopped, stop.signal()) {
             notes.note(format_args!(
-                "stopped by {}: {} of {} are done and kept{}; the same command goes on from there",
+                "stopped by {}: {} of {} are stored{}; repeat the command to resume",
                 signal.name(),
                 grouped_tokens(indexed.files),
                 amount(progress.files(), "file"),
                 filled.map_or_else(String::new, |filled| format!(
-                    ", with {} made",
-                    amount(filled.vectors, "vector")
+                    ", with {}",
+                    amount(filled.vectors, "new vector")
                 ))
             ));
             return Ok(Ending::Stopped(signal));
         }
-        if kept.files == 0 {
+        if stored.files == 0 {
             notes.note(format_args!(
-                "no file with text was found in `{}`, so there is no repository `{repository}` to \
-                 search",
+                "no text file found in `{}`, so there is no repository `{repository}` to search",
                 self.folder.display()
             ));
             return Ok(Ending::Partial);
@@ -164,45 +167,41 @@ impl Index {
             .skipped
             .iter()
             .any(|skipped| skipped.why.is_unread());
-        Ok(Ending::whole_if(!is_unread))
+        Ok(Ending::done_if(!is_unread))
     }
 }
 
 fn parse_repository(argument: &str) -> Result<String, String> {
     if argument.trim().is_empty() || argument.chars().any(char::is_control) {
-        return Err("must have a character that can be seen, and no line break".to_owned());
+        return Err(NAME_RULE.to_owned());
     }
     Ok(argument.to_owned())
 }
 
-/// A file is indexed with the folder that it is in.
-fn file_is_no_folder(path: &Path) -> Failure {
+fn not_a_folder(path: &Path) -> Failure {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
     Failure::Usage {
-        message: format!("`{}` is a file, and folders are indexed", path.display()),
+        message: format!("`{}` is a file, not a folder", path.display()),
         hint: format!(
-            "index the folder that it is in, `overlock index {}`, and search in the file with --path",
+            "index its folder with `overlock index {}`, and search the file with --path",
             folder.display()
         ),
     }
 }
 
-/// The name of a folder, whatever way leads to it.
-fn name_of(folder: &Path) -> Result<String, Failure> {
-    let whole = folder.canonicalize().map_err(|_| Failure::NoFolder {
+/// The name of a folder, also for paths such as `.` and `..`.
+fn folder_name(folder: &Path) -> Result<String, Failure> {
+    let absolute = folder.canonicalize().map_err(|_| Failure::NoFolder {
         path: folder.into(),
     })?;
-    let name = whole
+    let name = absolute
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
     name.ok_or_else(|| Failure::Usage {
-        message: format!(
-            "`{}` has no name to call the repository by",
-            folder.display()
-        ),
+        message: format!("`{}` has no name for the repository", folder.display()),
         hint: "give one with --repository NAME".into(),
     })
 }
@@ -215,8 +214,8 @@ fn failed(error: IndexError) -> Failure {
         },
         IndexError::OtherFolder { .. } => Failure::Usage {
             message: error.to_string(),
-            hint: "give this one a name of its own with --repository NAME, or let it take the \
-                   other's place with --replace"
+            hint: "choose another name with --repository NAME, or replace the other index with \
+                   --replace"
                 .into(),
         },
         IndexError::Store(source) => Failure::Store { source },
@@ -227,9 +226,9 @@ fn fill(
     store: &dyn Store,
     repository: &str,
     embedder: &Embedder,
-    stop: &Stop,
+    stop: &StopRequest,
 ) -> Result<Filled, Failure> {
-    let mut progress = Progress::new(stop);
+    let mut progress = IndexProgress::new(stop);
     let filled = fill_vectors(
         store,
         repository,
@@ -240,15 +239,15 @@ fn fill(
     progress.end();
     filled.map_err(|error| match error {
         VectorsError::Embed(source) => Failure::Upstream { source },
-        VectorsError::Store(source) => embedder.unfit(source),
+        VectorsError::Store(source) => embedder.store_failure(source),
     })
 }
 
-fn kept(store: &dyn Store, repository: &str) -> Result<RepositorySummary, Failure> {
+fn stored(store: &dyn Store, repository: &str) -> Result<RepositorySummary, Failure> {
     let all = store
         .repositories()
         .map_err(|source| Failure::Store { source })?;
-    let found = all.into_iter().find(|kept| kept.name == repository);
+    let found = all.into_iter().find(|stored| stored.name == repository);
     Ok(found.unwrap_or(RepositorySummary {
         name: repository.to_owned(),
         folder: None,
@@ -258,15 +257,15 @@ fn kept(store: &dyn Store, repository: &str) -> Result<RepositorySummary, Failur
     }))
 }
 
-/// Says what was not indexed as it is. What holds no text is only amount: every folder has some.
-fn tell_skipped(indexed: &Indexed, notes: &mut Notes) {
+/// Lists skipped files. Binary files are only counted, since every folder has some.
+fn note_skipped(indexed: &Indexed, notes: &mut Notes) {
     const SHOWN: usize = 10;
-    let told = indexed
+    let listed = indexed
         .skipped
         .iter()
         .filter(|skipped| skipped.why != Why::Binary);
-    let count = told.clone().count();
-    for skipped in told.take(SHOWN) {
+    let count = listed.clone().count();
+    for skipped in listed.take(SHOWN) {
         notes.note(format_args!("{}: {}", skipped.path, skipped.why));
     }
     if count > SHOWN {
@@ -277,10 +276,10 @@ fn tell_skipped(indexed: &Indexed, notes: &mut Notes) {
     }
 }
 
-fn tell(
+fn print(
     repository: &str,
     indexed: &Indexed,
-    kept: &RepositorySummary,
+    stored: &RepositorySummary,
     filled: Option<Filled>,
     elapsed: Duration,
 ) -> Result<(), Failure> {
@@ -295,13 +294,13 @@ fn tell(
         grouped_tokens(indexed.removed),
     ))?;
     results.line(&format!(
-        "kept: {}, {}",
-        amount(kept.nodes, "node"),
-        amount(kept.edges, "edge")
+        "stored: {}, {}",
+        amount(stored.nodes, "node"),
+        amount(stored.edges, "edge")
     ))?;
     if let Some(filled) = filled {
         results.line(&format!(
-            "vectors: {} made, {} of the beginning of a text only",
+            "vectors: {} new, {} of truncated texts",
             grouped_tokens(filled.vectors),
             grouped_tokens(filled.shortened)
         ))?;
@@ -314,40 +313,40 @@ fn tell(
     ))
 }
 
-/// Why files were left out, and how many for each reason.
+/// The reasons for leaving out files, with their counts.
 fn reasons(indexed: &Indexed) -> String {
     let count = |is_meant: fn(&Why) -> bool| {
         let skipped = indexed.skipped.iter();
         skipped.filter(|skipped| is_meant(&skipped.why)).count() as u64
     };
     let counts = [
-        (count(|why| *why == Why::Binary), "without text"),
+        (count(|why| *why == Why::Binary), "binary"),
         (count(|why| matches!(why, Why::TooLarge(_))), "too large"),
         (count(|why| matches!(why, Why::Unreadable(_))), "unreadable"),
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0);
-    let told: Vec<String> = counts
+    let reasons: Vec<String> = counts
         .map(|(count, reason)| format!("{} {reason}", grouped_tokens(*count)))
         .collect();
-    if told.is_empty() {
+    if reasons.is_empty() {
         return String::new();
     }
-    format!(" ({})", told.join(", "))
+    format!(" ({})", reasons.join(", "))
 }
 
-fn answer<'a>(
+fn report<'a>(
     repository: &'a str,
     indexed: &'a Indexed,
-    kept: &RepositorySummary,
+    stored: &RepositorySummary,
     filled: Option<Filled>,
     elapsed: Duration,
-) -> Answer<'a> {
+) -> IndexReport<'a> {
     let skipped = indexed.skipped.iter().map(|skipped| SkippedFile {
         path: &skipped.path,
         reason: skipped.why.to_string(),
         indexed: skipped.why.is_indexed(),
     });
-    Answer {
+    IndexReport {
         repository,
         files: indexed.files,
         changed: indexed.changed,
@@ -358,8 +357,8 @@ fn answer<'a>(
         stopped: indexed.is_stopped || filled.is_some_and(|filled| filled.is_stopped),
         nodes_written: indexed.nodes,
         edges_made: indexed.edges,
-        nodes: kept.nodes,
-        edges: kept.edges,
+        nodes: stored.nodes,
+        edges: stored.edges,
         vectors_made: filled.map(|filled| filled.vectors),
         seconds: elapsed.as_secs_f64(),
         nodes_per_second: speed(indexed, elapsed),
@@ -368,7 +367,7 @@ fn answer<'a>(
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "a speed is told in three digits"
+    reason = "a speed is shown with few digits"
 )]
 fn speed(indexed: &Indexed, elapsed: Duration) -> f64 {
     indexed.nodes as f64 / elapsed.as_secs_f64().max(1e-9)

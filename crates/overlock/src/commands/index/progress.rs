@@ -1,29 +1,28 @@
-//! Shows how far an index has come: a bar on a terminal, a line now and then elsewhere.
+//! Shows the progress of an index: a bar on a terminal, a line now and then elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use overlock_index::Observe;
 
-use super::stop::Stop;
+use super::stop::StopRequest;
 use crate::draw::{self, amount, grouped_tokens};
 
-/// Nobody reads a bar faster.
-const EVERY_ON_TERMINAL: Duration = Duration::from_millis(200);
-/// What takes no longer needs no line in a log.
-const EVERY_ELSEWHERE: Duration = Duration::from_secs(5);
+const TERMINAL_INTERVAL: Duration = Duration::from_millis(200);
+/// An index that takes less time writes no line to a log.
+const LOG_INTERVAL: Duration = Duration::from_secs(5);
 
-pub(super) struct Progress<'a> {
-    stop: &'a Stop,
+pub(super) struct IndexProgress<'a> {
+    stop: &'a StopRequest,
     is_terminal: bool,
     updated: Instant,
     files: u64,
-    /// Whether there is a bar to take away.
+    /// Whether there is a bar to remove.
     is_written: bool,
 }
 
-impl<'a> Progress<'a> {
-    pub(super) fn new(stop: &'a Stop) -> Self {
+impl<'a> IndexProgress<'a> {
+    pub(super) fn new(stop: &'a StopRequest) -> Self {
         Self {
             stop,
             is_terminal: io::stderr().is_terminal(),
@@ -33,18 +32,18 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// How many files there are to look at.
+    /// The number of files to index.
     pub(super) fn files(&self) -> u64 {
         self.files
     }
 
-    /// Takes note of vectors; whether to go on.
+    /// Shows the number of vectors. Returns whether to continue.
     pub(super) fn embedded(&mut self, vectors: u64) -> bool {
         self.show(|_| amount(vectors, "vector"));
-        self.stop.asked().is_none()
+        self.stop.signal().is_none()
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn end(&mut self) {
         if self.is_written {
             let _ = write!(io::stderr(), "\r\x1b[K");
@@ -54,9 +53,9 @@ impl<'a> Progress<'a> {
 
     fn show(&mut self, line: impl FnOnce(usize) -> String) {
         let every = if self.is_terminal {
-            EVERY_ON_TERMINAL
+            TERMINAL_INTERVAL
         } else {
-            EVERY_ELSEWHERE
+            LOG_INTERVAL
         };
         if self.updated.elapsed() >= every {
             self.updated = Instant::now();
@@ -64,7 +63,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// A line that cannot be written is let go.
+    /// Ignores errors: progress is not worth failing for.
     fn write(&mut self, line: &str) {
         if self.is_terminal {
             self.is_written = true;
@@ -75,7 +74,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-impl Observe for Progress<'_> {
+impl Observe for IndexProgress<'_> {
     fn found(&mut self, files: u64) {
         self.files = files;
     }
@@ -83,39 +82,39 @@ impl Observe for Progress<'_> {
     fn advanced(&mut self, files: u64, nodes: u64) {
         let (all, is_terminal) = (self.files, self.is_terminal);
         self.show(|width| {
-            let told = format!(
+            let figures = format!(
                 "{} of {}, {}",
                 grouped_tokens(files),
                 amount(all, "file"),
                 amount(nodes, "node")
             );
             if is_terminal {
-                bar(files, all, &told, width)
+                bar(files, all, &figures, width)
             } else {
-                told
+                figures
             }
         });
     }
 
     fn resolving(&mut self) {
-        self.show(|_| "looking up names".to_owned());
+        self.show(|_| "resolving names".to_owned());
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.asked().is_some()
+        self.stop.signal().is_some()
     }
 }
 
-/// A bar before what it shows, if there is room for both.
-fn bar(done: u64, all: u64, told: &str, width: usize) -> String {
+/// The figures, with a bar before them if there is room.
+fn bar(done: u64, all: u64, figures: &str, width: usize) -> String {
     const LENGTH: usize = 24;
-    if width < told.chars().count() + LENGTH + 3 {
-        return told.chars().take(width).collect();
+    if width < figures.chars().count() + LENGTH + 3 {
+        return figures.chars().take(width).collect();
     }
     let share = usize::try_from(done * LENGTH as u64 / all.max(1)).unwrap_or(LENGTH);
     let filled = share.min(LENGTH);
     format!(
-        "[{}{}] {told}",
+        "[{}{}] {figures}",
         "#".repeat(filled),
         "-".repeat(LENGTH - filled)
     )

@@ -1,4 +1,4 @@
-//! Lets an index be stopped without losing what it has read.
+//! Stops an index without losing what it has read.
 
 use std::process;
 use std::sync::mpsc::sync_channel;
@@ -9,18 +9,18 @@ use tokio::runtime::Builder;
 
 use crate::signals::{Signal, Signals};
 
-/// Whether somebody has asked to stop. Clones are about the same process.
-#[derive(Clone, Default)]
-pub(super) struct Stop {
-    asked: Arc<OnceLock<Signal>>,
+/// The signal to stop, once it was received.
+#[derive(Default)]
+pub(super) struct StopRequest {
+    signal: Arc<OnceLock<Signal>>,
 }
 
-impl Stop {
-    /// Listens from now on. Where nobody can, a signal simply ends the program: the store has every
-    /// batch as a whole.
+impl StopRequest {
+    /// Starts to listen for signals. If that fails, a signal ends the process at once, which is
+    /// safe, because the store commits whole batches.
     pub(super) fn listen() -> Self {
         let stop = Self::default();
-        let asked = Arc::clone(&stop.asked);
+        let received = Arc::clone(&stop.signal);
         let (ready, is_ready) = sync_channel::<()>(1);
         thread::spawn(move || {
             let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
@@ -31,19 +31,17 @@ impl Stop {
                     return;
                 };
                 drop(ready);
-                let _ = asked.set(signals.next().await);
-                // Whoever asks again does not want to wait.
-                let again = signals.next().await;
-                process::exit(again.exit_code().into());
+                let _ = received.set(signals.next().await);
+                let second = signals.next().await;
+                process::exit(second.exit_code().into());
             });
         });
-        // It comes to an error, and that is all that is waited for.
+        // Returns an error as soon as `ready` is dropped.
         let _ = is_ready.recv();
         stop
     }
 
-    /// The signal that asked to stop, if one has.
-    pub(super) fn asked(&self) -> Option<Signal> {
-        self.asked.get().copied()
+    pub(super) fn signal(&self) -> Option<Signal> {
+        self.signal.get().copied()
     }
 }

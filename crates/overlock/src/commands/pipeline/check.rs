@@ -1,4 +1,4 @@
-//! `overlock check`: is a pipeline right?
+//! `overlock check`: validates a pipeline file.
 
 use std::path::PathBuf;
 
@@ -10,20 +10,19 @@ use crate::config::ConfigSource;
 use crate::ending::{Ending, Failure};
 use crate::output::{Notes, Results};
 
-/// Check a pipeline before it runs
+/// Validate a pipeline file
 ///
-/// Tells everything that is wrong at once, each with its place in the file and what would be
-/// right: unknown actions, keys and steps, values that cannot be, prompts that are not there, and
-/// calls that cannot fit their window. What is doubtful is a warning.
+/// Reports all problems at once, each with its line and a correction: unknown actions, keys and
+/// steps, invalid values, missing prompts, and calls that cannot fit the context window.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock check answer.yaml\n\n\
-    Exit codes: 0 right, perhaps with warnings; 1 wrong; 2 bad usage or unreadable input.")]
+    Exit codes: 0 valid, perhaps with warnings; 1 invalid; 2 bad usage or unreadable input.")]
 pub(crate) struct Check {
-    /// The pipeline; standard input if it is `-`
+    /// The pipeline file; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Answer with one JSON object: every problem with its line and column
+    /// Print one JSON object: every problem with its line and column
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -36,10 +35,10 @@ impl Check {
         let config = self.config.load(&mut notes)?;
         let file = PipelineFile::read(&self.file, &Map::new(), &config, &mut notes)?;
         if self.json {
-            file.object()?;
+            file.print_json()?;
             return Ok(file.ending());
         }
-        file.tell(&mut notes);
+        file.note_problems(&mut notes);
         let several = |count: usize, what: &str| match count {
             1 => format!("1 {what}"),
             _ => format!("{count} {what}s"),
@@ -58,9 +57,9 @@ impl Check {
         match &file.checked.pipeline {
             Some(pipeline) => {
                 let steps = several(pipeline.steps.len(), "step");
-                Results::new().line(&format!("{} is right: {steps}{found}", file.name))?;
+                Results::new().line(&format!("{} is valid: {steps}{found}", file.name))?;
             }
-            None => notes.line(format_args!("{} is wrong: {found}", file.name)),
+            None => notes.line(format_args!("{} is invalid: {found}", file.name)),
         }
         Ok(file.ending())
     }

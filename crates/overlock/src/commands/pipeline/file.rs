@@ -7,33 +7,32 @@ use overlock_pipeline::{Checked, Pipeline, Problem, Prompts, ReadOptions, Severi
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::measures::Known;
+use super::measures::ConfiguredMeasures;
 use crate::config::Config;
 use crate::ending::{Ending, Failure};
 use crate::input;
 use crate::output::{Notes, Results};
 
-/// No prompt is longer.
 const LONGEST_PROMPT: u64 = 4 << 20;
 
-/// A pipeline file with all that was found in it.
+/// A pipeline file with its problems.
 pub(super) struct PipelineFile {
-    /// How messages call it.
+    /// Its name in messages.
     pub(super) name: String,
     pub(super) text: String,
     pub(super) checked: Checked,
 }
 
-/// The answer to machines.
+/// The output of `--json`.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct CheckReport<'a> {
     file: &'a str,
     ok: bool,
     problems: &'a [Problem],
 }
 
 impl PipelineFile {
-    /// Reads a file, with settings set over its own.
+    /// Reads a file. `settings` override its own.
     pub(super) fn read(
         path: &Path,
         settings: &Map<String, Value>,
@@ -43,13 +42,13 @@ impl PipelineFile {
         let read = input::read(path, notes)?;
         let text = String::from_utf8(read.bytes).map_err(|error| Failure::Usage {
             message: format!(
-                "{} is not UTF-8: byte {} is none of a character",
+                "{} is not UTF-8: invalid byte at offset {}",
                 read.name,
                 error.utf8_error().valid_up_to()
             ),
             hint: "save the file as UTF-8".into(),
         })?;
-        // As compilers write it, so that editors find the place.
+        // Without quotes, as compilers write it, so that editors recognise the location.
         let name = match path.to_str() {
             Some("-") => "standard input".to_owned(),
             _ => path.display().to_string(),
@@ -59,7 +58,7 @@ impl PipelineFile {
         Ok(Self::check(name, text, settings, config, &prompt))
     }
 
-    /// Checks a text again that was recorded with its prompts.
+    /// Checks a recorded text with its recorded prompts.
     pub(super) fn recorded(
         name: &str,
         text: &str,
@@ -69,7 +68,7 @@ impl PipelineFile {
     ) -> Self {
         let prompt = |_: &str, key: &str| {
             let prompt = prompts.get(key).cloned();
-            prompt.ok_or_else(|| "it was not recorded".to_owned())
+            prompt.ok_or_else(|| "not recorded".to_owned())
         };
         Self::check(name.to_owned(), text.to_owned(), settings, config, &prompt)
     }
@@ -81,7 +80,7 @@ impl PipelineFile {
         config: &Config,
         prompt: &dyn Fn(&str, &str) -> Result<String, String>,
     ) -> Self {
-        let known = Known::new(config);
+        let known = ConfiguredMeasures::new(config);
         let options = ReadOptions {
             settings,
             model: config.budget.model.as_deref(),
@@ -96,33 +95,31 @@ impl PipelineFile {
         }
     }
 
-    /// The pipeline, if it can be run; else everything that is wrong is told.
+    /// Prints all problems. Returns the pipeline if it is valid.
     pub(super) fn pipeline(&self, notes: &mut Notes) -> Option<&Pipeline> {
-        self.tell(notes);
+        self.note_problems(notes);
         self.checked.pipeline.as_ref()
     }
 
-    /// Tells everything that was found.
-    pub(super) fn tell(&self, notes: &mut Notes) {
+    pub(super) fn note_problems(&self, notes: &mut Notes) {
         for problem in &self.checked.problems {
             notes.block(&problem.render_coloured(&self.name, &self.text));
         }
     }
 
-    /// Tells machines everything that was found.
-    pub(super) fn object(&self) -> Result<(), Failure> {
-        Results::new().object(&Answer {
+    pub(super) fn print_json(&self) -> Result<(), Failure> {
+        Results::new().object(&CheckReport {
             file: &self.name,
-            ok: self.is_right(),
+            ok: self.is_valid(),
             problems: &self.checked.problems,
         })
     }
 
-    pub(super) fn is_right(&self) -> bool {
+    fn is_valid(&self) -> bool {
         self.checked.pipeline.is_some()
     }
 
-    /// How many errors and warnings there are.
+    /// The number of errors and of warnings.
     pub(super) fn counts(&self) -> (usize, usize) {
         let problems = &self.checked.problems;
         let errors = problems
@@ -133,11 +130,11 @@ impl PipelineFile {
     }
 
     pub(super) fn ending(&self) -> Ending {
-        Ending::whole_if(self.is_right())
+        Ending::done_if(self.is_valid())
     }
 }
 
-/// The prompt of a key, from a folder beside the pipeline.
+/// The prompt of a key, from a folder next to the pipeline file.
 fn read_prompt(folder: &Path, directory: &str, key: &str) -> Result<String, String> {
     let path: PathBuf = folder.join(directory).join(format!("{key}.txt"));
     let shown = path.display();
@@ -147,10 +144,10 @@ fn read_prompt(folder: &Path, directory: &str, key: &str) -> Result<String, Stri
     };
     let metadata = fs::metadata(&path).map_err(failed)?;
     if !metadata.is_file() {
-        return Err(format!("`{shown}` is no file"));
+        return Err(format!("`{shown}` is not a file"));
     }
     if metadata.len() > LONGEST_PROMPT {
-        return Err(format!("`{shown}` is longer than any prompt"));
+        return Err(format!("`{shown}` is larger than 4 MiB"));
     }
     let bytes = fs::read(&path).map_err(failed)?;
     String::from_utf8(bytes).map_err(|_| format!("`{shown}` is not UTF-8"))

@@ -1,4 +1,4 @@
-//! `overlock graph`: how the steps of a pipeline lead on.
+//! `overlock graph`: draws the steps of a pipeline.
 
 use std::path::PathBuf;
 
@@ -12,16 +12,16 @@ use crate::output::{Notes, Results};
 
 /// Draw the steps of a pipeline
 ///
-/// As a Mermaid flow chart, which many pages show as a picture; on a terminal as a plain drawing.
+/// The output is a Mermaid flow chart, or a text drawing on a terminal.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock graph answer.yaml > answer.mmd\n\n\
-    Exit codes: 0 done; 1 the pipeline is wrong; 2 bad usage or unreadable input.")]
+    Exit codes: 0 done; 1 the pipeline is invalid; 2 bad usage or unreadable input.")]
 pub(crate) struct Graph {
-    /// The pipeline; standard input if it is `-`
+    /// The pipeline file; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Write Mermaid on a terminal, too
+    /// Print Mermaid even on a terminal
     #[arg(long)]
     mermaid: bool,
     #[command(flatten)]
@@ -45,6 +45,6 @@ impl Graph {
         for line in drawn.lines() {
             results.line(line)?;
         }
-        Ok(Ending::Whole)
+        Ok(Ending::Done)
     }
 }

@@ -1,4 +1,4 @@
-//! What models take, for whoever checks a pipeline.
+//! The windows and token counters that the pipeline check uses.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,15 +9,15 @@ use overlock_pipeline::{Measure, Measures};
 use crate::config::Config;
 use crate::counter::{Counter, names};
 
-/// Windows and counters as they are configured.
-pub(super) struct Known<'a> {
+/// Windows and counters from the configuration.
+pub(super) struct ConfiguredMeasures<'a> {
     config: &'a Config,
     models: Models,
-    /// Reading a tokenizer takes a while.
+    /// A cache, because reading a tokenizer takes a while.
     counters: RefCell<HashMap<String, Option<Counter>>>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> ConfiguredMeasures<'a> {
     pub(super) fn new(config: &'a Config) -> Self {
         Self {
             config,
@@ -27,7 +27,7 @@ impl<'a> Known<'a> {
     }
 }
 
-impl Measures for Known<'_> {
+impl Measures for ConfiguredMeasures<'_> {
     fn measure(&self, model: &str, text: &str) -> Option<Measure> {
         let found = self.models.find(model);
         let mut counters = self.counters.borrow_mut();

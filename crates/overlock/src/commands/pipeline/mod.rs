@@ -1,4 +1,4 @@
-//! The commands for pipelines: what a file says, whether it is right, and running it.
+//! The commands for pipelines.
 
 mod check;
 mod file;
@@ -9,5 +9,5 @@ mod schema;
 
 pub(super) use check::Check;
 pub(super) use graph::Graph;
-pub(super) use run::{Run, Story};
+pub(super) use run::{Run, StepSummary};
 pub(super) use schema::Schema;

@@ -5,11 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use hyper::Uri;
 use overlock_llm::{Prefill, PrefillStyle, ServerInfo};
 
-use crate::config::{Config, StrategySetting, Upstream};
+use crate::config::{Config, StrategySetting, UpstreamSettings};
 use crate::ending::Failure;
 use crate::output::Notes;
 
-/// A setting that does not do what it says.
+/// A setting without its usual effect.
 #[derive(Debug)]
 pub(super) struct Warning {
     message: String,
@@ -17,13 +17,13 @@ pub(super) struct Warning {
 }
 
 impl Warning {
-    pub(super) fn tell(&self, notes: &mut Notes) {
+    pub(super) fn print(&self, notes: &mut Notes) {
         notes.warning(&self.message);
         notes.hint(&self.hint);
     }
 }
 
-/// Refuses settings that cannot both hold.
+/// Refuses settings that contradict each other.
 pub(super) fn check(config: &Config) -> Result<(), Failure> {
     let never_prefills = config.upstream.prefill.style() == Some(PrefillStyle::None);
     if config.complete.strategy == StrategySetting::Prefill && never_prefills {
@@ -37,7 +37,7 @@ pub(super) fn check(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses an upstream that is the gateway itself, which would ask itself for ever.
+/// Refuses an upstream that is the gateway itself, which would call itself for ever.
 pub(super) fn check_upstream(url: Option<&str>, listens: SocketAddr) -> Result<(), Failure> {
     let Some(uri) = url.and_then(|url| url.parse::<Uri>().ok()) else {
         return Ok(());
@@ -51,14 +51,13 @@ pub(super) fn check_upstream(url: Option<&str>, listens: SocketAddr) -> Result<(
     if is_here && uri.port_u16() == Some(listens.port()) {
         return Err(Failure::Usage {
             message: format!("the upstream {host}:{} is this gateway", listens.port()),
-            hint: "set --upstream to the server that answers, or --listen to another port".into(),
+            hint: "set --upstream to the model server, or --listen to another port".into(),
         });
     }
     Ok(())
 }
 
-/// The settings without an effect and those that the upstream contradicts, as far as it is known.
-/// Without an upstream there is no server.
+/// Settings without an effect, and settings that contradict the upstream if it is known.
 pub(super) fn warnings(
     config: &Config,
     has_upstream: bool,
@@ -99,7 +98,7 @@ fn unused_prefill(config: &Config) -> Option<Warning> {
 
 fn unused_discovery(config: &Config) -> Option<Warning> {
     let discovery = config.upstream.discovery;
-    (discovery != Upstream::default().discovery).then(|| Warning {
+    (discovery != UpstreamSettings::default().discovery).then(|| Warning {
         message: format!(
             "`upstream.discovery` is `{}` and has no effect, because there is no upstream",
             discovery.name(),
@@ -108,14 +107,14 @@ fn unused_discovery(config: &Config) -> Option<Warning> {
     })
 }
 
-/// A prefill that is asked for, where the upstream is known to take none.
+/// A configured prefill that the upstream is known not to support.
 fn refused_prefill(config: &Config, server: &ServerInfo) -> Option<Warning> {
     let takes_none = |prefill: Prefill| !prefill.is_possible();
     let product = server.product;
     if let Some(style) = prefill_style(config) {
         return product.prefill().is_some_and(takes_none).then(|| Warning {
             message: format!(
-                "`upstream.prefill` is `{}`, but {} takes no prefill",
+                "`upstream.prefill` is `{}`, but {} does not support prefill",
                 style.name(),
                 product.name(),
             ),
@@ -126,14 +125,14 @@ fn refused_prefill(config: &Config, server: &ServerInfo) -> Option<Warning> {
     let is_wanted = config.complete.strategy == StrategySetting::Prefill;
     (is_wanted && takes_none(server.prefill)).then(|| Warning {
         message: format!(
-            "`complete.strategy` is `prefill`, but the upstream takes no prefill ({})",
+            "`complete.strategy` is `prefill`, but the upstream does not support prefill ({})",
             finding.source,
         ),
         hint: "set `complete.strategy` to `auto`".into(),
     })
 }
 
-/// Configured windows that are larger than what the upstream runs the model with.
+/// Configured windows that are larger than the upstream's.
 fn too_large_windows<'a>(
     config: &'a Config,
     server: &'a ServerInfo,
@@ -143,7 +142,7 @@ fn too_large_windows<'a>(
         let real = model.window.filter(|real| *real < window)?;
         Some(Warning {
             message: format!(
-                "`models.{name}.window` is {window}, but the upstream takes {real} tokens ({})",
+                "`models.{name}.window` is {window}, but the upstream has a window of {real} tokens ({})",
                 model.window_source,
             ),
             hint: format!(
@@ -153,7 +152,7 @@ fn too_large_windows<'a>(
     })
 }
 
-/// How the upstream is told to take a prefill, if it is.
+/// The configured prefill style, if prefill is on.
 fn prefill_style(config: &Config) -> Option<PrefillStyle> {
     let style = config.upstream.prefill.style();
     style.filter(|style| *style != PrefillStyle::None)

@@ -11,35 +11,35 @@ use crate::config::Config;
 use crate::counter::{Counter, TemplateFiles, Templated};
 use crate::ending::Failure;
 
-/// Tokenizers from files, which stay for as long as the process lives.
-struct Files {
-    tokenizers: HashMap<String, &'static Tokenizer>,
-    /// The templates that the user names for models of their own.
+/// Tokenizers from files, which live until the process ends.
+struct TokenizerFiles {
+    tokenizers: HashMap<String, &'static LoadedTokenizer>,
+    /// The chat templates of configured models.
     templates: HashMap<String, &'static Templated>,
 }
 
-struct Tokenizer {
+struct LoadedTokenizer {
     counter: Counter,
-    /// What lies beside its file.
+    /// The chat template in the folder of the tokenizer.
     template: Option<Templated>,
 }
 
-/// Reads all tokenizers that the configuration names; nothing if there are none.
+/// Reads all configured tokenizers; `None` without any.
 pub(super) fn read(config: &Config) -> Result<Option<Arc<dyn Counters>>, Failure> {
     let mut tokenizers = HashMap::new();
     for (name, path) in config.tokenizer_files() {
-        // Clients are told who counts, and not where that is on this machine.
+        // Clients see this name, so it must not contain the path.
         let shown = Path::new(name).file_name().and_then(|name| name.to_str());
         let counter = Counter::from_named_file(path, shown.unwrap_or(name))?;
         let template = counter.template(TemplateFiles::default())?;
-        let tokenizer = Tokenizer { counter, template };
-        // Requests count with it until the process ends.
+        let tokenizer = LoadedTokenizer { counter, template };
+        // Leaked on purpose: it is used until the process ends.
         tokenizers.insert(name.to_owned(), &*Box::leak(Box::new(tokenizer)));
     }
     if tokenizers.is_empty() {
         return Ok(None);
     }
-    let mut files = Files {
+    let mut files = TokenizerFiles {
         tokenizers,
         templates: HashMap::new(),
     };
@@ -59,15 +59,15 @@ pub(super) fn read(config: &Config) -> Result<Option<Arc<dyn Counters>>, Failure
     Ok(Some(Arc::new(files)))
 }
 
-impl Files {
-    fn tokenizer(&self, found: &Found) -> Option<&'static Tokenizer> {
+impl TokenizerFiles {
+    fn tokenizer(&self, found: &Found) -> Option<&'static LoadedTokenizer> {
         let name = found.model.tokenizer.as_deref()?;
-        let families = || self.tokenizers.get(&name.to_ascii_lowercase());
-        self.tokenizers.get(name).or_else(families).copied()
+        let family = || self.tokenizers.get(&name.to_ascii_lowercase());
+        self.tokenizers.get(name).or_else(family).copied()
     }
 }
 
-impl Counters for Files {
+impl Counters for TokenizerFiles {
     fn for_model(&self, found: &Found) -> Option<ChatCounter<'static>> {
         let tokenizer = self.tokenizer(found)?;
         let own = found.entry.as_ref();

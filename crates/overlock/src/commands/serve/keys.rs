@@ -1,18 +1,19 @@
-//! The keys that clients must show. They never come from the command line, which others can see.
+//! The API keys that clients must send. They are not read from the command line, which other users
+//! of the machine can see.
 
 use std::path::Path;
 use std::{env, fs};
 
 use crate::ending::Failure;
 
-/// Keys, and where they came from.
 pub(super) struct Keys {
     keys: Vec<String>,
+    /// The environment variable that they come from.
     variable: Option<String>,
 }
 
 impl Keys {
-    /// Nobody is asked for one.
+    /// Clients need no key.
     pub(super) fn none() -> Self {
         Self {
             keys: Vec::new(),
@@ -20,11 +21,11 @@ impl Keys {
         }
     }
 
-    /// The keys in a variable of the environment.
+    /// The keys in an environment variable.
     pub(super) fn from_variable(name: &str) -> Result<Self, Failure> {
         let text = env::var(name).unwrap_or_default();
         Ok(Self {
-            keys: read(&text, &format!("the environment variable `{name}`"))?,
+            keys: parse(&text, &format!("the environment variable `{name}`"))?,
             variable: Some(name.to_owned()),
         })
     }
@@ -37,7 +38,7 @@ impl Keys {
             source,
         })?;
         Ok(Self {
-            keys: read(&text, &name)?,
+            keys: parse(&text, &name)?,
             variable: None,
         })
     }
@@ -46,12 +47,11 @@ impl Keys {
         self.keys.is_empty()
     }
 
-    /// What the gateway asks for.
     pub(super) fn to_keys(&self) -> overlock_gateway::Keys {
         overlock_gateway::Keys::new(self.keys.iter().cloned())
     }
 
-    /// How a shell writes a key of these, without telling it; nothing if there are none.
+    /// A placeholder for a key in a shell command; `None` without keys.
     pub(super) fn in_shell(&self) -> Option<String> {
         match &self.variable {
             _ if self.keys.is_empty() => None,
@@ -61,8 +61,8 @@ impl Keys {
     }
 }
 
-/// Keys have no blanks or commas in them, and a line with `#` is a comment.
-fn read(text: &str, name: &str) -> Result<Vec<String>, Failure> {
+/// Splits at whitespace and commas; a line that starts with `#` is a comment.
+fn parse(text: &str, name: &str) -> Result<Vec<String>, Failure> {
     let lines = text
         .lines()
         .filter(|line| !line.trim_start().starts_with('#'));
@@ -73,8 +73,9 @@ fn read(text: &str, name: &str) -> Result<Vec<String>, Failure> {
         .collect();
     if keys.is_empty() {
         return Err(Failure::Usage {
-            message: format!("{name} holds no key"),
-            hint: "a key is any text without blanks, such as `openssl rand -hex 32` makes".into(),
+            message: format!("{name} contains no key"),
+            hint: "a key is any text without spaces and commas; create one with `openssl rand -hex 32`"
+                .into(),
         });
     }
     Ok(keys)
@@ -82,18 +83,18 @@ fn read(text: &str, name: &str) -> Result<Vec<String>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::parse;
 
     #[test]
-    fn keys_stand_in_lines_or_between_commas() {
-        let keys = read("# ours\none\n\n two,three , four\n", "a file");
+    fn splits_keys_at_line_breaks_and_commas() {
+        let keys = parse("# ours\none\n\n two,three , four\n", "a file");
         assert_eq!(keys.expect("four"), ["one", "two", "three", "four"]);
     }
 
     #[test]
-    fn no_key_is_a_mistake() {
+    fn refuses_a_text_without_keys() {
         for text in ["", " \n,\n", "# only a comment"] {
-            assert!(read(text, "a file").is_err(), "{text:?}");
+            assert!(parse(text, "a file").is_err(), "{text:?}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! `overlock serve`: a gateway that any client of `OpenAI` can point at.
+//! `overlock serve`: starts the gateway.
 
+mod chosen_upstream;
 mod conflicts;
 mod counters;
-mod files;
-mod found;
-mod greeting;
 mod keys;
+mod open_files;
+mod startup;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -28,47 +28,47 @@ use crate::runs;
 use crate::signals::Signals;
 use crate::traces;
 use crate::upstream;
-use found::Found;
-use greeting::{Crowd, Greeting};
+use chosen_upstream::ChosenUpstream;
 use keys::Keys;
+use startup::{ConnectionLimit, StartupMessage};
 
-/// Give every OpenAI client whole answers
+/// Start the gateway
 ///
-/// Listens for the requests of OpenAI clients and passes them on to an upstream. What does not fit
-/// the window is trimmed, answers that were cut are continued until they are whole, and the client
+/// Accepts the requests of OpenAI clients and forwards them to an upstream. Requests are made to fit
+/// the context window, and answers that were cut are continued until they are complete; the client
 /// sees one answer.
 ///
-/// Its address in a browser shows every run as it happens, with what it cost where `overlock.toml`
-/// has the prices of its model.
+/// Open its address in a browser to watch runs live, with costs for models that have prices in
+/// overlock.toml.
 ///
-/// Without an upstream it takes OpenAI if `OPENAI_API_KEY` is set, else what it finds on this
-/// machine: Ollama, llama.cpp, LM Studio or vLLM on their usual ports.
+/// Without an upstream it uses OpenAI if OPENAI_API_KEY is set, else the first of Ollama, llama.cpp,
+/// LM Studio and vLLM that answers on its usual local port.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock serve --upstream http://127.0.0.1:11434/v1\n\n\
-    Exit codes: 0 stopped; 2 bad usage, or the address cannot be listened on.")]
+    Exit codes: 0 stopped; 2 bad usage, or the address is not available.")]
 pub(crate) struct Serve {
-    /// Where to listen [default: `serve.listen`, else 127.0.0.1:8484]
+    /// The address to listen on [default: `serve.listen`, else 127.0.0.1:8484]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Who answers, up to the version [default: `upstream.url`, else what is found]
+    /// The base URL of the upstream, including /v1 [default: `upstream.url`, else discovered]
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
-    /// The environment variable that holds the upstream's key [default: `upstream.key_variable`]
+    /// The environment variable with the upstream's API key [default: `upstream.key_variable`]
     #[arg(long, value_name = "NAME")]
     key_variable: Option<String>,
-    /// The environment variable that holds the keys clients must show [default:
+    /// The environment variable with the API keys that clients must send [default:
     /// `serve.keys_variable`]
     #[arg(long, value_name = "NAME", conflicts_with = "keys_file")]
     keys_variable: Option<String>,
-    /// The file that holds the keys clients must show, one a line [default: `serve.keys_file`]
+    /// The file with the API keys that clients must send, one per line [default: `serve.keys_file`]
     #[arg(long, value_name = "FILE")]
     keys_file: Option<PathBuf>,
-    /// Where to record runs, `sqlite://FILE` or `postgres://…` [default: `store.url`, else
-    /// runs.db in the user's data folder]
+    /// The store for runs, `sqlite://FILE` or `postgres://…` [default: `store.url`, else runs.db in
+    /// the user's data folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// How to tell of each request on standard error [default: `serve.log`, else text]
+    /// The format of the request log on standard error [default: `serve.log`, else text]
     #[arg(long, value_name = "HOW", value_parser = log_parser())]
     log: Option<Log>,
     #[command(flatten)]
@@ -85,26 +85,26 @@ impl Serve {
         if !address.ip().is_loopback() && keys.is_empty() {
             return Err(Failure::Usage {
                 message: format!(
-                    "`{address}` can be reached from elsewhere, and clients would need no key"
+                    "other machines can reach `{address}`, and no API keys are configured"
                 ),
-                hint: "listen on 127.0.0.1, or give keys with --keys-variable NAME or --keys-file \
+                hint: "listen on 127.0.0.1, or set keys with --keys-variable NAME or --keys-file \
                        FILE"
                     .into(),
             });
         }
-        let found = self.found(&config, address)?;
-        conflicts::check_upstream(found.url(), address)?;
+        let upstream = self.upstream(&config, address)?;
+        conflicts::check_upstream(upstream.url(), address)?;
         let store = self.store(&config)?;
-        let mut settings = settings(&config, &found, &keys);
-        let named = self.store.as_deref().or(config.store.url.as_deref());
-        settings.store_shown = named.map(runs::shown_anywhere);
+        let mut settings = settings(&config, &upstream, &keys);
+        let store_address = self.store.as_deref().or(config.store.url.as_deref());
+        settings.store_shown = store_address.map(runs::absolute_address);
         let traces_url = config.serve.traces_url.as_deref();
         settings.counters = counters::read(&config)?;
-        let traces_url = traces_url.filter(|_| traces::may_be_sent(&mut notes));
+        let traces_url = traces_url.filter(|_| traces::is_enabled(&mut notes));
         settings.traces = traces_url.map(traces::traces).transpose()?;
-        let wanted = settings.limits;
-        let files = files::allowed();
-        settings.limits = files.map_or(wanted, |files| wanted.within(files));
+        let configured = settings.limits;
+        let files = open_files::raise_limit();
+        settings.limits = files.map_or(configured, |files| configured.within(files));
         let connections = settings.limits.connections;
         let gateway = Gateway::new(settings, store);
         let gateway = gateway.map_err(|error| match error {
@@ -126,23 +126,23 @@ impl Serve {
         let listener = runtime.block_on(async { listen(address) })?;
         let server = runtime.block_on(gateway.ask_upstream());
         let known = server.as_deref().ok();
-        Greeting {
-            warnings: conflicts::warnings(&config, found.url().is_some(), known),
+        StartupMessage {
+            warnings: conflicts::warnings(&config, upstream.url().is_some(), known),
             server: server.as_deref(),
             address: listener.local_addr()?,
-            found: &found,
+            upstream: &upstream,
             keys: &keys,
             record: config.serve.record,
             traces: traces_url.map(traces::host),
-            crowd: files
-                .filter(|_| connections < wanted.connections)
-                .map(|files| Crowd { files, connections }),
+            connection_limit: files
+                .filter(|_| connections < configured.connections)
+                .map(|files| ConnectionLimit { files, connections }),
         }
-        .tell(&mut notes);
+        .print(&mut notes);
         runtime.block_on(serve(gateway, listener, &mut notes))?;
-        // Who did not finish in time is not waited for any longer.
+        // Does not wait for tasks that exceeded the shutdown timeout.
         runtime.shutdown_background();
-        Ok(Ending::Whole)
+        Ok(Ending::Done)
     }
 
     fn keys(&self, config: &Config) -> Result<Keys, Failure> {
@@ -158,7 +158,7 @@ impl Serve {
             (None, Some(file)) => Keys::from_file(file),
             (Some(_), Some(_)) => Err(Failure::Usage {
                 message: "both `serve.keys_variable` and `serve.keys_file` are set".into(),
-                hint: "keep the one that holds the keys".into(),
+                hint: "remove one of them".into(),
             }),
         }
     }
@@ -168,31 +168,30 @@ impl Serve {
         let addresses = given.to_socket_addrs().ok();
         let first = addresses.and_then(|mut addresses| addresses.next());
         first.ok_or_else(|| Failure::Usage {
-            message: format!("`{given}` is no address to listen on"),
+            message: format!("`{given}` is not a valid listen address"),
             hint: "give a host and a port, such as 127.0.0.1:8484".into(),
         })
     }
 
-    fn found(&self, config: &Config, own: SocketAddr) -> Result<Found, Failure> {
+    fn upstream(&self, config: &Config, own: SocketAddr) -> Result<ChosenUpstream, Failure> {
         let settings = &config.upstream;
         let Some(url) = self.upstream.as_deref().or(settings.url.as_deref()) else {
-            return Ok(Found::look(own));
+            return Ok(ChosenUpstream::discover(own));
         };
         if settings.api == Api::Messages {
             return Err(Failure::Usage {
-                message: "the gateway speaks to its upstream as OpenAI's clients do, and \
-                          `upstream.api` is `messages`"
-                    .into(),
-                hint: "name an upstream with chat completions, and set `upstream.api` to \
-                       `chat-completions`"
-                    .into(),
+                message:
+                    "the gateway needs an upstream with chat completions, but `upstream.api` is \
+                          `messages`"
+                        .into(),
+                hint: "set another upstream, and `upstream.api` to `chat-completions`".into(),
             });
         }
         let variable = self
             .key_variable
             .as_deref()
             .or(settings.key_variable.as_deref());
-        Ok(Found::Named {
+        Ok(ChosenUpstream::Configured {
             url: url.to_owned(),
             key: upstream::own_key(variable, url)?,
         })
@@ -203,7 +202,7 @@ impl Serve {
             Record::Off => Ok(None),
             Record::Full | Record::Metadata => {
                 let store = runs::open(self.store.as_deref(), config, Access::Make)?;
-                // Whether runs can be worked on is told now, and not to the first client.
+                // Fails at the start instead of at the first request.
                 let work = store.work_on(&runs::new_id());
                 work.map_err(|source| Failure::Store { source })?;
                 Ok(Some(store))
@@ -212,10 +211,10 @@ impl Serve {
     }
 }
 
-fn settings(config: &Config, found: &Found, keys: &Keys) -> Settings {
+fn settings(config: &Config, upstream: &ChosenUpstream, keys: &Keys) -> Settings {
     let upstream = Upstream {
-        base: found.url().map(str::to_owned),
-        key: found.key().map(str::to_owned),
+        base: upstream.url().map(str::to_owned),
+        key: upstream.key().map(str::to_owned),
         prefill: config.upstream.prefill.style(),
         discovery: config.upstream.discovery,
         timeouts: config.upstream.timeouts(),
@@ -226,7 +225,7 @@ fn settings(config: &Config, found: &Found, keys: &Keys) -> Settings {
         models: config.models(),
         plan: config.budget.plan().clone(),
         continuation: ContinuationOptions {
-            // An answer that grows is not stopped by a guess about its length.
+            // A model's estimate of its progress must not end an answer that still grows.
             kpi: Kpi::Off,
             ..config.complete.options_for_any()
         },
@@ -234,9 +233,9 @@ fn settings(config: &Config, found: &Found, keys: &Keys) -> Settings {
     })
 }
 
-/// So many clients may wait to be let in, if the system lets them. With the usual 128 those that
-/// come together have to knock again after a second.
-const WAITING: u32 = 4096;
+/// The backlog of connections. With the usual 128, clients that connect at the same moment have to
+/// retry after a second.
+const BACKLOG: u32 = 4096;
 
 fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
     let listen = || {
@@ -244,16 +243,16 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
-        // Elsewhere that would let others take the port.
+        // On Windows this would let other programs take the port.
         #[cfg(unix)]
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        socket.listen(WAITING)
+        socket.listen(BACKLOG)
     };
     listen().map_err(|source| Failure::Listen { address, source })
 }
 
-/// Serves until the first signal, and then until the running requests are done or a second comes.
+/// Serves until the first signal, then until the running requests are done or a second signal comes.
 async fn serve(gateway: Gateway, listener: TcpListener, notes: &mut Notes) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let (stop, stopped) = oneshot::channel();
@@ -265,7 +264,7 @@ async fn serve(gateway: Gateway, listener: TcpListener, notes: &mut Notes) -> Re
         served = &mut serving => return Ok(served?),
         _ = signals.next() => {}
     }
-    notes.note("stopping; running requests may finish, and another signal ends them");
+    notes.note("stopping after the running requests; press Ctrl-C again to force quit");
     let _ = stop.send(());
     tokio::select! {
         served = &mut serving => Ok(served?),

@@ -1,8 +1,8 @@
-//! `overlock run`: runs a pipeline, step by step, to its answer.
+//! `overlock run`: runs a pipeline.
 
-mod show;
-mod story;
-mod voices;
+mod models;
+mod progress;
+mod summary;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,71 +25,72 @@ use crate::ending::{Ending, Failure};
 use crate::input;
 use crate::output::{Notes, Results};
 use crate::runs;
-use crate::signals::called_off;
+use crate::signals::stop_signal;
 use crate::traces;
 use crate::upstream::UpstreamSource;
-use show::Show;
-pub(crate) use story::Story;
-use voices::{Embedder, Voices};
+use models::{PipelineModels, QueryEmbedder};
+use progress::StepProgress;
+pub(crate) use summary::StepSummary;
 
 /// Run a pipeline
 ///
-/// Checks the file, then does its steps one after the other. The state is recorded after every
-/// step, and every answer of a model as it comes: a run that was killed or called off with Ctrl-C
-/// goes on with --resume, and no answer that was recorded is paid for twice. The answer goes to
-/// standard output, what happens to standard error.
+/// Validates the file, then runs its steps. The answer goes to standard output, progress to
+/// standard error.
+///
+/// The state is recorded after every step, and every model answer when it is complete. --resume
+/// continues a run that was killed or cancelled with Ctrl-C, and repeats no recorded call.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock index src --store sqlite://code.db\n  \
     $ overlock run answer.yaml --question 'Who closes an order?' \\\n      \
     --store sqlite://code.db --upstream http://127.0.0.1:11434/v1 --explain\n\n\
-    Exit codes: 0 the run came to its end; 1 a step failed, or the pipeline is wrong; 2 bad usage \
-    or unreadable input.")]
+    Exit codes: 0 complete; 1 a step failed, or the pipeline is invalid; 2 bad usage or unreadable\n\
+    input.")]
 pub(crate) struct Run {
-    /// The pipeline; standard input if it is `-`; with --resume in place of the one it began with
+    /// The pipeline file; `-` reads standard input; with --resume, replaces the recorded pipeline
     #[arg(value_name = "PIPELINE", required_unless_present = "resume")]
     pipeline: Option<PathBuf>,
-    /// What the user asks
+    /// The user's question
     #[arg(long, short, value_name = "TEXT", conflicts_with = "resume")]
     question: Option<String>,
-    /// Where nodes, conversations and runs are kept, `sqlite://FILE` or `postgres://…` [default:
-    /// `store.url`, else runs.db in the user's data folder]; it must exist if the pipeline searches
+    /// The store for source code, conversations and runs, `sqlite://FILE` or `postgres://…`; must
+    /// exist if the pipeline searches [default: `store.url`, else runs.db in the user's data folder]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     #[command(flatten)]
     upstream: UpstreamSource,
-    /// The embedding model that made the vectors of the index, for searches by meaning
+    /// The embedding model of the index, for semantic searches
     #[arg(long, value_name = "MODEL")]
     embed: Option<String>,
-    /// Set a setting of the pipeline (`max_context_tokens=8000`), or a variable
-    /// (`variables.tone=short`); a value is JSON, or else a text
+    /// Change a setting of the pipeline (`max_context_tokens=8000`) or a variable
+    /// (`variables.tone=short`); a value that is not JSON is text
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     set: Vec<(String, Value)>,
-    /// Begin with this state: a JSON object with `node_texts`, `context_blocks`, `inbox` and so on
+    /// Start with this state: a JSON object with `node_texts`, `context_blocks`, `inbox` and so on
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     state: Option<PathBuf>,
-    /// The conversation that the question is part of: a room of the store
+    /// The room of the conversation that the question belongs to
     #[arg(long, value_name = "ROOM", conflicts_with = "resume")]
     session: Option<String>,
-    /// The repository that is searched
+    /// The repository to search
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     repository: Option<String>,
-    /// Go on with a run that has not come to its end; `overlock inspect` lists them
+    /// Resume an unfinished run; `overlock inspect` lists the runs
     #[arg(long, value_name = "RUN")]
     resume: Option<RunId>,
-    /// Tell the story of the run: what every step decided, and where every token went
+    /// Show what each step decided and how it used its tokens
     #[arg(long)]
     explain: bool,
-    /// Answer with one JSON object: outcome, state and trace
+    /// Print one JSON object: outcome, state and trace
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     config: ConfigSource,
 }
 
-/// The answer to machines.
+/// The output of `--json`.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct RunReport<'a> {
     run: &'a str,
     #[serde(flatten)]
     outcome: &'a PipelineOutcome,
@@ -97,20 +98,18 @@ struct Answer<'a> {
     trace: &'a [TraceEvent],
 }
 
-/// A run that is about to begin, or to go on.
-struct Task {
+/// A new or resumed run.
+struct PipelineTask {
     id: RunId,
     file: PipelineFile,
-    taken: PipelineRun,
+    run: PipelineRun,
     store: Arc<dyn Store>,
 }
 
-/// A recorded run that somebody wants to go on with.
+/// A recorded run.
 enum Resumed {
-    /// It has not come to its end.
-    Open(Box<Task>),
-    /// It has, so that there is nothing to do.
-    Over(Box<EndedPipeline>),
+    Unfinished(Box<PipelineTask>),
+    Complete(Box<EndedPipeline>),
 }
 
 impl Run {
@@ -118,16 +117,16 @@ impl Run {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
         let task = match &self.resume {
-            Some(id) => match self.resumed(id, &config, &mut notes)? {
-                Resumed::Open(task) => Some(*task),
-                Resumed::Over(ended) => {
+            Some(id) => match self.resumed_task(id, &config, &mut notes)? {
+                Resumed::Unfinished(task) => Some(*task),
+                Resumed::Complete(ended) => {
                     notes.note(format_args!(
-                        "run `{id}` has come to its end before: this is what came of it"
+                        "run `{id}` is already complete; this is its result"
                     ));
-                    return self.tell(id, &ended, &mut notes);
+                    return self.print(id, &ended, &mut notes);
                 }
             },
-            None => self.begun(&config, &mut notes)?,
+            None => self.new_task(&config, &mut notes)?,
         };
         let Some(task) = task else {
             return Ok(Ending::Partial);
@@ -135,11 +134,15 @@ impl Run {
         let Some(pipeline) = task.file.pipeline(&mut notes) else {
             return Ok(Ending::Partial);
         };
-        self.go(&task, pipeline, &config, &mut notes)
+        self.execute(&task, pipeline, &config, &mut notes)
     }
 
-    /// A run that begins; nothing if the pipeline is wrong, which has been told then.
-    fn begun(&self, config: &Config, notes: &mut Notes) -> Result<Option<Task>, Failure> {
+    /// A new run, or `None` after the problems of an invalid pipeline were printed.
+    fn new_task(
+        &self,
+        config: &Config,
+        notes: &mut Notes,
+    ) -> Result<Option<PipelineTask>, Failure> {
         let path = self.pipeline.as_deref().unwrap_or_else(|| "-".as_ref());
         let (variables, settings) = self
             .set
@@ -150,9 +153,9 @@ impl Run {
         let file = PipelineFile::read(path, &settings, config, notes)?;
         let Some(pipeline) = &file.checked.pipeline else {
             if self.json {
-                file.object()?;
+                file.print_json()?;
             }
-            file.tell(notes);
+            file.note_problems(notes);
             return Ok(None);
         };
         let mut state = match &self.state {
@@ -172,7 +175,7 @@ impl Run {
         pipeline.check_repositories(&state, &*store)?;
         let name = &pipeline.name;
         let address = crate::upstream::address(&self.upstream, config, None).ok();
-        let taken = PipelineRun::new(
+        let run = PipelineRun::new(
             Begun {
                 name: name.clone(),
                 file: file.name.clone(),
@@ -187,38 +190,42 @@ impl Run {
             },
             runs::now(),
         );
-        Ok(Some(Task {
+        Ok(Some(PipelineTask {
             id: runs::new_id(),
             file,
-            taken,
+            run,
             store,
         }))
     }
 
-    /// A recorded run, as far as it has come.
-    fn resumed(&self, id: &RunId, config: &Config, notes: &mut Notes) -> Result<Resumed, Failure> {
+    fn resumed_task(
+        &self,
+        id: &RunId,
+        config: &Config,
+        notes: &mut Notes,
+    ) -> Result<Resumed, Failure> {
         let store = runs::open(self.store.as_deref(), config, Access::Write)?;
         let recorded = store.run(id).map_err(|source| Failure::Store { source })?;
         let Some(recorded) = recorded else {
             return Err(Failure::NoRun { id: id.to_string() });
         };
-        let taken = PipelineRun::read(&recorded).map_err(runs::unreadable)?;
+        let run = PipelineRun::read(&recorded).map_err(runs::unreadable)?;
         let outcome = recorded.summary.outcome.as_deref();
         let outcome = outcome.and_then(|outcome| serde_json::from_str(outcome).ok());
         if let Some(outcome @ PipelineOutcome::Complete) = outcome {
-            return Ok(Resumed::Over(Box::new(EndedPipeline {
+            return Ok(Resumed::Complete(Box::new(EndedPipeline {
                 outcome,
-                state: taken.state,
-                trace: taken.trace,
+                state: run.state,
+                trace: run.trace,
             })));
         }
-        let begun = &taken.begun;
+        let begun = &run.begun;
         let mut settings = begun.settings.clone();
         for (name, value) in &self.set {
             if name.starts_with(VARIABLES) {
                 return Err(Failure::Usage {
-                    message: "the variables of a run that goes on are what they are".into(),
-                    hint: "with --resume, --set is for settings of the pipeline".into(),
+                    message: "--resume cannot change the variables of a run".into(),
+                    hint: "with --resume, use --set only for settings of the pipeline".into(),
                 });
             }
             settings.insert(name.clone(), value.clone());
@@ -229,35 +236,35 @@ impl Run {
                 PipelineFile::recorded(&begun.file, &begun.text, &begun.prompts, &settings, config)
             }
         };
-        Ok(Resumed::Open(Box::new(Task {
+        Ok(Resumed::Unfinished(Box::new(PipelineTask {
             id: id.clone(),
             file,
-            taken,
+            run,
             store,
         })))
     }
 
-    fn go(
+    fn execute(
         &self,
-        task: &Task,
+        task: &PipelineTask,
         pipeline: &Pipeline,
         config: &Config,
         notes: &mut Notes,
     ) -> Result<Ending, Failure> {
-        let Task {
+        let PipelineTask {
             id,
             file,
-            taken,
+            run,
             store,
         } = task;
-        let conditions = &taken.conditions;
+        let conditions = &run.conditions;
         let model = pipeline
             .settings
             .model
             .as_deref()
             .or(config.budget.model.as_deref());
         let counter = counter(pipeline, model, config, notes)?;
-        let voices = Voices::open(
+        let models = PipelineModels::open(
             pipeline,
             model,
             &self.upstream,
@@ -266,7 +273,7 @@ impl Run {
             &**store,
         )?;
         let embed = self.embed.as_deref().or(conditions.embed.as_deref());
-        let embedder = Embedder::open(
+        let embedder = QueryEmbedder::open(
             embed,
             &self.upstream,
             conditions.upstream.as_deref(),
@@ -275,36 +282,36 @@ impl Run {
         let clock = runs::now;
         let world = World {
             store: &**store,
-            models: &voices,
+            models: &models,
             embedder: embedder.as_ref().map(|embedder| embedder as _),
             prompts: &file.checked.prompts,
             counter: counter.tokens.as_ref(),
             counter_name: &counter.name,
             provenance: counter.provenance,
-            began_at: taken.began_at,
+            began_at: run.began_at,
             clock: &clock,
         };
         let url = config.serve.traces_url.as_deref();
-        let url = url.filter(|_| traces::may_be_sent(notes));
+        let url = url.filter(|_| traces::is_enabled(notes));
         let collector = url.map(traces::traces).transpose()?;
         let failed = |source| Failure::Store { source };
         let mut recording = match self.resume {
-            Some(_) => taken.take_up(store, id).map_err(runs::unreadable),
-            None => taken
+            Some(_) => run.take_up(store, id).map_err(runs::unreadable),
+            None => run
                 .begin(store, id, model.unwrap_or_default())
                 .map_err(failed),
         }?;
-        let mut show = Show::new(self.explain);
-        show.begin(id, pipeline, taken);
+        let mut show = StepProgress::new(self.explain);
+        show.begin(id, pipeline, run);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let ended = runtime.block_on(async {
             tokio::select! {
-                // Asked first, so that it listens before anything is done.
+                // Polled first, so that it listens before the first step.
                 biased;
-                signal = called_off() => Err(signal),
-                ended = overlock_pipeline::run(pipeline, taken.clone(), &world, &mut recording, &mut show) => Ok(ended),
+                signal = stop_signal() => Err(signal),
+                ended = overlock_pipeline::run(pipeline, run.clone(), &world, &mut recording, &mut show) => Ok(ended),
             }
         });
         show.end();
@@ -313,7 +320,7 @@ impl Run {
             Err(signal) => {
                 let ended = recording.call_off(runs::now(), &pipeline.settings.entry_step_id);
                 let ended = ended.map_err(runs::unreadable)?;
-                self.tell(id, &ended, notes)?;
+                self.print(id, &ended, notes)?;
                 return Ok(Ending::Stopped(signal));
             }
         };
@@ -327,10 +334,10 @@ impl Run {
             let sent = runtime.block_on(send_run(&collector, &traced));
             sent.map_err(|source| Failure::Traces { source })?;
         }
-        self.tell(id, &ended, notes)
+        self.print(id, &ended, notes)
     }
 
-    fn tell(
+    fn print(
         &self,
         id: &RunId,
         ended: &EndedPipeline,
@@ -343,7 +350,7 @@ impl Run {
         } = ended;
         let mut results = Results::new();
         if self.json {
-            results.object(&Answer {
+            results.object(&RunReport {
                 run: id.as_str(),
                 outcome,
                 state,
@@ -355,15 +362,15 @@ impl Run {
         let left = state.inbox.iter();
         for mail in left.filter(|_| *outcome == PipelineOutcome::Complete) {
             notes.note(format_args!(
-                "mail was never taken: `{}` for `{}`",
+                "unread mail: `{}` for `{}`",
                 mail.topic, mail.target_step_id
             ));
         }
         match outcome {
             PipelineOutcome::Complete => {
                 if state.answer.is_none() && !self.json {
-                    notes.note("the run came to its end without an answer");
-                    notes.hint("the action `finalize` makes the answer; --json shows the state");
+                    notes.note("the run is complete, but has no answer");
+                    notes.hint("add a step with the action `finalize`; --json shows the state");
                 }
             }
             PipelineOutcome::Failed {
@@ -375,39 +382,38 @@ impl Run {
                 if let Some(hint) = hint {
                     notes.hint(hint);
                 }
-                let command = self.resuming(id);
+                let command = self.resume_command(id);
                 notes.hint(format_args!(
-                    "once that is mended, go on with {command}; a mended PIPELINE and --set are taken then"
+                    "after fixing it, run {command}; you can pass a changed PIPELINE or --set"
                 ));
             }
             PipelineOutcome::Cancelled { step_id } => {
-                notes.note(format_args!("called off in step `{step_id}`"));
-                notes.hint(format_args!("go on with {}", self.resuming(id)));
+                notes.note(format_args!("cancelled in step `{step_id}`"));
+                notes.hint(format_args!("resume with {}", self.resume_command(id)));
             }
         }
-        Ok(Ending::whole_if(*outcome == PipelineOutcome::Complete))
+        Ok(Ending::done_if(*outcome == PipelineOutcome::Complete))
     }
 
-    /// The command that goes on with a run.
-    fn resuming(&self, id: &RunId) -> String {
+    fn resume_command(&self, id: &RunId) -> String {
         let store = self.store.as_deref().map(runs::shown_address);
         let store = store.map_or(String::new(), |store| format!(" --store {store}"));
         format!("overlock run --resume {id}{store}")
     }
 }
 
-/// What the names of variables begin with.
+/// The prefix of variables in `--set`.
 const VARIABLES: &str = "variables.";
 
-/// Who counts the context: whoever the settings name, else the model's own tokenizer.
+/// The counter of the context: the one in the settings, else the model's own tokenizer.
 fn counter(
     pipeline: &Pipeline,
     model: Option<&str>,
     config: &Config,
     notes: &mut Notes,
 ) -> Result<Counter, Failure> {
-    let named = pipeline.settings.token_counter.as_deref();
-    if let Some(counter) = named.and_then(Counter::named) {
+    let setting = pipeline.settings.token_counter.as_deref();
+    if let Some(counter) = setting.and_then(Counter::named) {
         return Ok(counter);
     }
     let models = config.models();
@@ -422,15 +428,15 @@ fn counter(
     if counter.provenance != Provenance::Exact
         && pipeline.steps.iter().any(|step| counts(&step.action))
     {
-        let whose = match model {
-            Some(name) => format!("the tokenizer of `{name}` is not at hand"),
-            None => "no model is named".to_owned(),
+        let reason = match model {
+            Some(name) => format!("no tokenizer for `{name}`"),
+            None => "no model given".to_owned(),
         };
         notes.note(format_args!(
-            "{whose}: the context is counted by {}",
+            "{reason}: the context is counted with {}",
             counter.name
         ));
-        notes.hint("name another counter with `settings.token_counter`, or the model");
+        notes.hint("set `settings.token_counter` or the model");
     }
     Ok(counter)
 }
@@ -438,13 +444,13 @@ fn counter(
 fn read_state(path: &Path, notes: &mut Notes) -> Result<State, Failure> {
     let read = input::read(path, notes)?;
     let wrong = |error: serde_json::Error| Failure::Usage {
-        message: format!("{} is no state of a pipeline: {error}", read.name),
+        message: format!("{} is not a pipeline state: {error}", read.name),
         hint: "give a JSON object with fields such as `user_question`, `node_texts` (objects with \
                `id`, `path`, `text`), `context_blocks` (texts), `inbox`"
             .into(),
     };
     let mut state: Map<String, Value> = serde_json::from_slice(&read.bytes).map_err(wrong)?;
-    // What a run has told is not what the next one tells.
+    // The trace belongs to the run that wrote the state.
     state.remove("trace");
     serde_json::from_value(Value::Object(state)).map_err(wrong)
 }
@@ -455,13 +461,15 @@ fn parse_set(argument: &str) -> Result<(String, Value), String> {
     };
     let key = key.trim();
     if key.is_empty() || key == VARIABLES {
-        return Err("must begin with the name of a setting or of a variable".to_owned());
+        return Err("must start with the name of a setting or a variable".to_owned());
     }
     if key
         .strip_prefix(VARIABLES)
         .is_some_and(|name| name.contains('.'))
     {
-        return Err("the name of a variable has no dot, as in variables.tone=short".to_owned());
+        return Err(
+            "a variable name must not contain a dot, as in variables.tone=short".to_owned(),
+        );
     }
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
     Ok((key.to_owned(), value))

@@ -1,7 +1,7 @@
-//! Tells on standard error what happens in a run while it happens.
+//! Shows the progress of a run on standard error.
 //!
-//! Every step that is done has a line, or with `--explain` its story. On a terminal the line of the
-//! step that is being done is written over as it goes.
+//! Each finished step gets a line, or several with `--explain`. On a terminal the line of the
+//! current step is overwritten.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -11,14 +11,13 @@ use overlock_pipeline::{Pipeline, Step, Watch};
 use overlock_runs::{PipelineRun, State, TraceEvent};
 use overlock_store::RunId;
 
-use super::story::Story;
+use super::summary::StepSummary;
 use crate::draw::{self, grouped};
 use crate::output::Notes;
 
-/// Nobody reads faster.
-const EVERY: Duration = Duration::from_millis(100);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-pub(super) struct Show {
+pub(super) struct StepProgress {
     notes: Notes,
     is_live: bool,
     explains: bool,
@@ -27,7 +26,7 @@ pub(super) struct Show {
     call: u32,
 }
 
-impl Show {
+impl StepProgress {
     pub(super) fn new(explains: bool) -> Self {
         Self {
             notes: Notes::new(),
@@ -39,37 +38,36 @@ impl Show {
         }
     }
 
-    pub(super) fn begin(&mut self, id: &RunId, pipeline: &Pipeline, taken: &PipelineRun) {
+    pub(super) fn begin(&mut self, id: &RunId, pipeline: &Pipeline, run: &PipelineRun) {
         let name = draw::plain(&pipeline.name);
-        let done = taken.trace.len();
+        let done = run.trace.len();
         if done == 0 {
             self.notes.line(format_args!("run {id} of {name}"));
         } else {
             self.notes.line(format_args!(
-                "run {id} of {name} goes on after {done} steps"
+                "resuming run {id} of {name} after {done} steps"
             ));
         }
     }
 
-    /// Nothing more happens: what was only there for the moment goes.
+    /// Removes the line that is overwritten.
     pub(super) fn end(&self) {
         self.live("");
     }
 
-    /// Writes over the line of the step that is being done.
+    /// Overwrites the line of the current step.
     fn live(&self, line: &str) {
         if self.is_live {
             let width = draw::live_width();
-            let line = draw::tamed(line);
+            let line = draw::escaped_except_styles(line);
             let line: String = line.chars().take(width).collect();
-            // Nobody misses a line that is gone in a moment.
+            // Progress is not worth failing for.
             let _ = write!(io::stderr(), "\r\u{1b}[K{line}");
             let _ = io::stderr().flush();
         }
     }
 }
 
-/// How wide lines may be.
 fn width(is_terminal: bool) -> usize {
     if is_terminal {
         draw::terminal_width()
@@ -78,7 +76,7 @@ fn width(is_terminal: bool) -> usize {
     }
 }
 
-impl Watch for Show {
+impl Watch for StepProgress {
     fn entered(&mut self, step: &Step, _state: &State) {
         self.received = 0;
         self.call = 0;
@@ -99,14 +97,13 @@ impl Watch for Show {
         self.live("");
         let (id, wait) = (draw::plain(step_id), retry.wait.as_secs_f32());
         let error = draw::plain(&retry.error.to_string());
-        self.notes.line(format_args!(
-            "     {id}  {error}; asked again in {wait:.1} s"
-        ));
+        self.notes
+            .line(format_args!("     {id}  {error}; retrying in {wait:.1} s"));
     }
 
     fn heard(&mut self, step_id: &str, piece: &str) {
         self.received += piece.len();
-        let is_due = |updated: Instant| updated.elapsed() >= EVERY;
+        let is_due = |updated: Instant| updated.elapsed() >= UPDATE_INTERVAL;
         if self.updated.is_none_or(is_due) {
             self.updated = Some(Instant::now());
             let received = grouped(self.received);
@@ -119,10 +116,10 @@ impl Watch for Show {
 
     fn stepped(&mut self, event: &TraceEvent) {
         self.live("");
-        let mut story = Story::of(event, width(self.is_live));
+        let mut summary = StepSummary::new(event, width(self.is_live));
         if !self.explains {
-            story.details.clear();
+            summary.details.clear();
         }
-        story.lines().for_each(|line| self.notes.line(line));
+        summary.lines().for_each(|line| self.notes.line(line));
     }
 }

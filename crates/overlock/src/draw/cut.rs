@@ -1,5 +1,4 @@
-//! Shows the place of a cut: the line with a mark under it, what was open, and what
-//! closing would do.
+//! Draws a cut: the line with a mark under it, the open containers, and the effect of closing.
 
 use std::fmt;
 
@@ -10,7 +9,7 @@ use super::trail::open_trail;
 use super::words::{SENTENCE_COLUMNS, fixes, grouped, path};
 use super::{CUT, FAINT, NEW, STRONG};
 
-/// A text and where it stops, ready to be drawn.
+/// A text and its cut, if it has one.
 pub(crate) struct CutDrawing<'a> {
     text: &'a [u8],
     base: &'a PartialDocument<'a>,
@@ -30,7 +29,7 @@ impl<'a> CutDrawing<'a> {
         self.cut.is_some()
     }
 
-    /// `name: value` lines that stay the same and are easily searched.
+    /// `name: value` lines in a stable format.
     pub(crate) fn plain(&self) -> Vec<String> {
         let mut lines = Vec::new();
         match &self.cut {
@@ -62,7 +61,7 @@ impl<'a> CutDrawing<'a> {
         lines
     }
 
-    /// The place as a person sees it best.
+    /// A drawing of the cut.
     pub(crate) fn for_terminal(&self, width: usize) -> Vec<String> {
         let mut lines = Vec::new();
         match &self.cut {
@@ -108,13 +107,12 @@ impl<'a> CutDrawing<'a> {
     }
 }
 
-/// The line of the cut with a mark under it, and the two lines before it.
+/// The line of the cut with a mark under it, after the two lines before it.
 pub(crate) fn cut_lines(text: &[u8], offset: usize, line: usize, width: usize) -> Vec<String> {
     let offset = offset.min(text.len());
     let gutter = grouped(line).len();
     let room = width.saturating_sub(gutter + 4);
     let (mut before, current) = lines_up_to(&text[..offset], room);
-    // Lines of space alone tell nothing.
     before.retain(|(_, line)| !line.trim_ascii().is_empty());
     let mut drawn: Vec<_> = before
         .iter()
@@ -130,7 +128,7 @@ pub(crate) fn cut_lines(text: &[u8], offset: usize, line: usize, width: usize) -
         .take(room * 16)
         .position(|&byte| byte == b'\n')
         .unwrap_or(rest.len().min(room * 16))];
-    // The mark needs its words beside it, and what follows the cut some room.
+    // The text after the cut gets a quarter of the line.
     let mark = "▲ the text stops here";
     let after = head(rest, room / 4);
     let current = tail(current, room.saturating_sub(after.width.max(1)));
@@ -151,30 +149,30 @@ pub(crate) fn cut_lines(text: &[u8], offset: usize, line: usize, width: usize) -
     drawn
 }
 
-/// What closing the text would do.
+/// Describes the effect of closing the text.
 fn closing_sentence(base: &PartialDocument<'_>, cut: &Cut, closing: &Closing) -> String {
     let mut parts = Vec::new();
     let removed = base.text().len() - closing.kept_len;
     if removed > 0 {
-        parts.push(format!("takes back {} bytes", grouped(removed)));
+        parts.push(format!("removes {} bytes", grouped(removed)));
     }
     if !closing.closers.is_empty() {
         parts.push(format!("adds {NEW}{}{NEW:#}", closers(closing)));
     }
     let losses = base.scanner().losses(false);
     if losses.truncated.is_some() {
-        parts.push("the string ends where it stops".into());
+        parts.push("the string ends at the cut".into());
     }
     if let Some(dropped) = &losses.dropped {
         parts.push(match cut.place {
-            CutPlace::Number => "the number is left out, it may go on".into(),
+            CutPlace::Number => "the number is left out, since it may be incomplete".into(),
             _ => format!("{} is left out", path(dropped, SENTENCE_COLUMNS)),
         });
     }
     parts.join("; ")
 }
 
-/// The closers, elided in the middle when there are many.
+/// The closers, with the middle left out if there are many.
 fn closers(closing: &Closing) -> String {
     const SHOWN: usize = 40;
     let closers = closing.closers.as_str();
@@ -191,7 +189,7 @@ fn closers(closing: &Closing) -> String {
     )
 }
 
-/// A pointer for programs: as it is, but on one line and without commands to a terminal.
+/// A JSON pointer on one line, with control characters escaped.
 fn pointer(path: &str) -> String {
     path.chars()
         .map(|character| {
@@ -238,11 +236,11 @@ impl fmt::Display for Position {
     }
 }
 
-/// The lines before the last one, each with how many lines it is back, and the last
-/// one, as far as `room` columns could show it.
+/// The lines before the last one, each with its distance to it, and the last line; only as much as
+/// `room` columns can show.
 fn lines_up_to(text: &[u8], room: usize) -> (Vec<(usize, &[u8])>, &[u8]) {
     const SHOWN: usize = 2;
-    // Enough for every line that is drawn, whatever it holds.
+    // Enough for all lines that are drawn.
     let reach = &text[text.len() - text.len().min(room * 16 * (SHOWN + 1))..];
     let mut lines = reach.rsplit(|&byte| byte == b'\n');
     let last = lines.next().unwrap_or_default();

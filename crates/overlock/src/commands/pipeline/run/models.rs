@@ -1,4 +1,4 @@
-//! Who speaks for the models that a pipeline names.
+//! The models that the steps of a pipeline call.
 
 use std::collections::BTreeMap;
 
@@ -15,25 +15,24 @@ use crate::ending::Failure;
 use crate::strategies::{self, ServerModel};
 use crate::upstream::{self, Connection, UpstreamSource};
 
-/// The models of a pipeline.
-pub(super) struct Voices<'a> {
+pub(super) struct PipelineModels<'a> {
     config: &'a Config,
-    /// Knows which strategies have worked.
+    /// Has the results of earlier continuation strategies.
     store: &'a dyn Store,
-    by_model: BTreeMap<String, Voice>,
+    by_model: BTreeMap<String, PipelineModel>,
 }
 
-struct Voice {
+struct PipelineModel {
     found: Found,
     can_prefill: bool,
-    /// What its server is known by.
+    /// The identity of its server.
     server: String,
     backend: Box<dyn Backend>,
     counter: Counter,
     template: Option<Templated>,
 }
 
-impl Voice {
+impl PipelineModel {
     fn on_server<'a>(&'a self, model: &'a str) -> ServerModel<'a> {
         ServerModel {
             server: &self.server,
@@ -42,8 +41,8 @@ impl Voice {
     }
 }
 
-impl<'a> Voices<'a> {
-    /// All models that steps ask. Where none does, no server has to be there.
+impl<'a> PipelineModels<'a> {
+    /// Opens all models that steps call. Without such a step no upstream is needed.
     pub(super) fn open(
         pipeline: &Pipeline,
         model: Option<&str>,
@@ -52,13 +51,13 @@ impl<'a> Voices<'a> {
         config: &'a Config,
         store: &'a dyn Store,
     ) -> Result<Self, Failure> {
-        let asked = pipeline.steps.iter().filter_map(|step| match &step.action {
+        let names = pipeline.steps.iter().filter_map(|step| match &step.action {
             Action::CallModel(call) => call.model.as_deref().or(model),
             _ => None,
         });
-        let mut voices = BTreeMap::new();
-        for name in asked {
-            if voices.contains_key(name) {
+        let mut by_model = BTreeMap::new();
+        for name in names {
+            if by_model.contains_key(name) {
                 continue;
             }
             let address = upstream::address(source, config, recorded)?;
@@ -70,7 +69,7 @@ impl<'a> Voices<'a> {
             } = Connection::open(&address, config, name)?;
             let counter = Counter::for_model(name, &found, config)?;
             let template = counter.template(config.template_files(found.entry.as_deref()))?;
-            let voice = Voice {
+            let model = PipelineModel {
                 found,
                 can_prefill,
                 server,
@@ -78,51 +77,53 @@ impl<'a> Voices<'a> {
                 counter,
                 template,
             };
-            voices.insert(name.to_owned(), voice);
+            by_model.insert(name.to_owned(), model);
         }
         Ok(Self {
             config,
             store,
-            by_model: voices,
+            by_model,
         })
     }
 }
 
-impl Models for Voices<'_> {
+impl Models for PipelineModels<'_> {
     fn speaker(&self, model: &str) -> Result<Speaker<'_>, String> {
-        let Some(voice) = self.by_model.get(model) else {
-            return Err("no step was known to ask it".to_owned());
+        let Some(pipeline_model) = self.by_model.get(model) else {
+            return Err("no step calls it".to_owned());
         };
-        let found = &voice.found;
+        let found = &pipeline_model.found;
         let complete = &self.config.complete;
-        let mut continuation = complete.options(voice.can_prefill);
+        let mut continuation = complete.options(pipeline_model.can_prefill);
         if complete.strategy == StrategySetting::Auto {
-            let of = voice.on_server(model);
-            continuation.ways = strategies::order(self.store, of, &continuation.ways);
+            let server_model = pipeline_model.on_server(model);
+            continuation.ways = strategies::order(self.store, server_model, &continuation.ways);
         }
         Ok(Speaker {
-            backend: voice.backend.as_ref(),
-            counter: voice.counter.of_requests(found, voice.template.as_ref()),
+            backend: pipeline_model.backend.as_ref(),
+            counter: pipeline_model
+                .counter
+                .of_requests(found, pipeline_model.template.as_ref()),
             plan: self.config.budget.plan_options(&found.model),
             continuation,
         })
     }
 
     fn learnt(&self, model: &str, results: &StrategyResults) {
-        if let Some(voice) = self.by_model.get(model) {
-            strategies::add(self.store, voice.on_server(model), results);
+        if let Some(pipeline_model) = self.by_model.get(model) {
+            strategies::add(self.store, pipeline_model.on_server(model), results);
         }
     }
 }
 
-/// Makes vectors of queries.
-pub(super) struct Embedder {
+/// Computes the vectors of queries.
+pub(super) struct QueryEmbedder {
     model: String,
     embeddings: Embeddings,
 }
 
-impl Embedder {
-    /// The embedding model that is named, if one is.
+impl QueryEmbedder {
+    /// Opens the embedding model, if one is given.
     pub(super) fn open(
         model: Option<&str>,
         source: &UpstreamSource,
@@ -146,7 +147,7 @@ impl Embedder {
     }
 }
 
-impl Embed for Embedder {
+impl Embed for QueryEmbedder {
     fn model(&self) -> &str {
         &self.model
     }

@@ -1,46 +1,44 @@
-//! What is said when the gateway starts.
+//! The message at the start of the gateway.
 
 use std::net::SocketAddr;
 
 use overlock_llm::{BackendError, ServerInfo};
 use overlock_runs::Record;
 
+use super::chosen_upstream::ChosenUpstream;
 use super::conflicts::Warning;
-use super::found::Found;
 use super::keys::Keys;
 use crate::output::Notes;
 
-/// What was taken, and where it listens.
-pub(super) struct Greeting<'a> {
+pub(super) struct StartupMessage<'a> {
     pub(super) address: SocketAddr,
-    pub(super) found: &'a Found,
-    /// What the upstream is, or why it could not be asked.
+    pub(super) upstream: &'a ChosenUpstream,
+    /// What the upstream is, or why it could not be reached.
     pub(super) server: Result<&'a ServerInfo, &'a BackendError>,
-    /// Settings that do not do what they say.
     pub(super) warnings: Vec<Warning>,
     pub(super) keys: &'a Keys,
     pub(super) record: Record,
     /// The host that traces are sent to.
     pub(super) traces: Option<&'a str>,
-    /// Where fewer are served than the settings say.
-    pub(super) crowd: Option<Crowd>,
+    /// Set if it is lower than the configured one.
+    pub(super) connection_limit: Option<ConnectionLimit>,
 }
 
-/// How many are served at once, because only so many files may be open.
-pub(super) struct Crowd {
+/// The number of connections that the limit of open files allows.
+pub(super) struct ConnectionLimit {
     pub(super) files: u64,
     pub(super) connections: usize,
 }
 
-/// A request that anybody can send at once.
+/// A request for the built-in model.
 const REQUEST: &str = r#"{"model": "overlock-demo", "response_format": {"type": "json_object"}, "messages": [{"role": "user", "content": "Write a long report"}]}"#;
 
-impl Greeting<'_> {
-    pub(super) fn tell(&self, notes: &mut Notes) {
+impl StartupMessage<'_> {
+    pub(super) fn print(&self, notes: &mut Notes) {
         let Self { address, .. } = self;
         notes.line(format_args!("listening on http://{address}"));
         notes.line(format_args!("page: http://{address}/"));
-        notes.line(format_args!("upstream: {}", self.found));
+        notes.line(format_args!("upstream: {}", self.upstream));
         match self.server {
             Ok(server) => {
                 for finding in &server.findings {
@@ -48,20 +46,20 @@ impl Greeting<'_> {
                 }
             }
             Err(error) => notes.line(format_args!(
-                "  not reached ({error}); the first request asks it again what it is"
+                "  not reached ({error}); the first request tries again"
             )),
         }
         for warning in &self.warnings {
-            warning.tell(notes);
+            warning.print(notes);
         }
         notes.line(format_args!("recording of runs: {}", self.record.name()));
         if let Some(host) = self.traces {
-            notes.line(format_args!("traces of chats: sent to {host}"));
+            notes.line(format_args!("traces: sent to {host}"));
         }
-        if let Some(Crowd { files, connections }) = self.crowd {
+        if let Some(ConnectionLimit { files, connections }) = self.connection_limit {
             notes.line(format_args!(
-                "clients at once: {connections}, because only {files} files may be open \
-                 (`ulimit -n` raises that)"
+                "connections: at most {connections}, because only {files} files may be open \
+                 (`ulimit -n` raises the limit)"
             ));
         }
         notes.line("try:");

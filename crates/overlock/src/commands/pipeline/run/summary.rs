@@ -1,4 +1,4 @@
-//! What a step did, in words.
+//! Describes what a step did, from its trace event.
 
 use overlock_runs::TraceEvent;
 use serde_json::Value;
@@ -6,37 +6,34 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::draw::{self, CUT, FAINT, NEW, STRONG, amount, grouped_tokens};
 
-/// The room for a name in a line.
-const NAME_ROOM: usize = 48;
+const NAME_COLUMNS: usize = 48;
 
-/// What stands before the lines of a step: its number and its mark.
+/// The columns of the number and the mark of a step.
 const INDENT: usize = 7;
 
-/// The story of a step.
-pub(crate) struct Story {
-    /// What it did.
-    pub(crate) head: Vec<String>,
-    /// Why.
-    pub(crate) details: Vec<String>,
-    /// What somebody should look at.
-    pub(crate) warnings: Vec<String>,
+/// The lines that describe a step.
+pub(crate) struct StepSummary {
+    head: Vec<String>,
+    /// Shown with `--explain` only.
+    pub(super) details: Vec<String>,
+    warnings: Vec<String>,
 }
 
-impl Story {
-    /// The story that an event tells, in lines of this width at most.
-    pub(crate) fn of(event: &TraceEvent, width: usize) -> Self {
+impl StepSummary {
+    /// Describes an event in lines of at most this width.
+    pub(crate) fn new(event: &TraceEvent, width: usize) -> Self {
         let text = |key: &str| event.get(key).and_then(Value::as_str).map(draw::plain);
         let action = text("action").unwrap_or_default();
         let details = match action.as_str() {
-            "manage_context_budget" => nodes(event),
-            "call_model" => window(event),
-            "search_nodes" => found(event),
-            "fetch_node_texts" => skipped(event),
+            "manage_context_budget" => node_lines(event),
+            "call_model" => window_lines(event),
+            "search_nodes" => hit_lines(event),
+            "fetch_node_texts" => skipped_lines(event),
             _ => Vec::new(),
         };
         let mail = ["consumed", "sent"]
             .into_iter()
-            .flat_map(|way| mail(event, way));
+            .flat_map(|direction| mail_lines(event, direction));
         let warnings = list(event, "warnings").iter().filter_map(Value::as_str);
         let warnings = warnings.map(|warning| format!("warning: {}", draw::plain(warning)));
         let error = text("error").map(|error| format!("error: {error}"));
@@ -47,14 +44,13 @@ impl Story {
         }
     }
 
-    /// All of it.
     pub(crate) fn lines(self) -> impl Iterator<Item = String> {
         let below = self.details.into_iter().chain(self.warnings);
         self.head.into_iter().chain(below)
     }
 }
 
-/// What a step is called and does, on as many lines as that takes.
+/// The number, name, action and result of a step; on one line if it fits.
 fn head(event: &TraceEvent, action: &str, width: usize) -> Vec<String> {
     let text = |key: &str| event.get(key).and_then(Value::as_str).map(draw::plain);
     let number = number(event, "number").unwrap_or_default();
@@ -64,21 +60,21 @@ fn head(event: &TraceEvent, action: &str, width: usize) -> Vec<String> {
         format!("{NEW}✓{NEW:#}")
     };
     let id = text("step_id").unwrap_or_default();
-    let leads = match (text("decision"), text("next")) {
+    let next = match (text("decision"), text("next")) {
         (Some(decision), Some(next)) => format!("{decision} → {next}"),
         (None, Some(next)) => format!("→ {next}"),
         (_, None) => String::new(),
     };
     let took = event.get("took_ms").and_then(Value::as_u64);
     let took = took.map(|took| format!("{took} ms")).unwrap_or_default();
-    let told = [did(event), leads, took];
-    let told: Vec<String> = told.into_iter().filter(|told| !told.is_empty()).collect();
+    let parts = [result(event), next, took];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let name = format!("{number:>3}  {mark} {STRONG}{id}{STRONG:#}  {FAINT}{action}{FAINT:#}");
-    let one_line = format!("{id}  {action}  {}", told.join("  "));
+    let one_line = format!("{id}  {action}  {}", parts.join("  "));
     if INDENT + one_line.width() <= width {
-        return vec![format!("{name}  {}", told.join("  "))];
+        return vec![format!("{name}  {}", parts.join("  "))];
     }
-    let rest = indented(told.into_iter(), width);
+    let rest = indented(parts.into_iter(), width);
     std::iter::once(name).chain(rest).collect()
 }
 
@@ -100,8 +96,8 @@ fn number(event: &TraceEvent, key: &str) -> Option<u64> {
     event.get(key).and_then(Value::as_u64)
 }
 
-/// What the step did, in a few words.
-fn did(event: &TraceEvent) -> String {
+/// The result of a step in a few words.
+fn result(event: &TraceEvent) -> String {
     let text = |key: &str| {
         let text = event.get(key).and_then(Value::as_str).unwrap_or_default();
         shortened(text)
@@ -112,17 +108,13 @@ fn did(event: &TraceEvent) -> String {
     if let Some(why) = why {
         return why;
     }
-    // What a step that failed would have told is not there.
     let action = event.get("action").and_then(Value::as_str);
-    let tells = matches!(action, Some("manage_context_budget" | "route"));
-    if event.contains_key("error") && !tells {
+    let action = action.unwrap_or_default();
+    // Only these actions record their fields even if they fail.
+    if event.contains_key("error") && !matches!(action, "manage_context_budget" | "route") {
         return String::new();
     }
-    match event
-        .get("action")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-    {
+    match action {
         "search_nodes" => format!("{} for `{}`", some("hits", "hit"), text("query")),
         "expand_dependency_tree" => format!("{}, {}", some("nodes", "node"), some("edges", "edge")),
         "fetch_node_texts" => format!(
@@ -136,7 +128,7 @@ fn did(event: &TraceEvent) -> String {
             let after =
                 number(event, "context_tokens").or_else(|| number(event, "current_context_tokens"));
             format!(
-                "{} tokens of context, {} with what is new, {} at most",
+                "{} tokens of context, {} with the new texts, limit {}",
                 count("current_context_tokens"),
                 grouped_tokens(after.unwrap_or_default()),
                 count("max_context_tokens")
@@ -160,7 +152,7 @@ fn did(event: &TraceEvent) -> String {
             count("max_turn_loops")
         ),
         "load_history" => format!("{} of `{}`", some("messages", "message"), text("room")),
-        "load_memories" => format!("{} remembered of `{}`", count("memories"), text("persona")),
+        "load_memories" => format!("{} memories of `{}`", count("memories"), text("persona")),
         "repeat_query_guard" => format!("`{}`", text("query")),
         "set_variables" => {
             let set = list(event, "set").iter().filter_map(Value::as_str);
@@ -168,29 +160,28 @@ fn did(event: &TraceEvent) -> String {
         }
         "route" => match text("said").as_str() {
             "" => String::new(),
-            said => format!("the response says `{said}`"),
+            said => format!("the response contains `{said}`"),
         },
         "send" => "sent".to_owned(),
         "finalize" => {
             let stored = event.get("stored").and_then(Value::as_str);
             stored.map_or(String::new(), |room| {
-                format!("kept in `{}`", draw::plain(room))
+                format!("stored in `{}`", draw::plain(room))
             })
         }
         _ => String::new(),
     }
 }
 
-/// A name or a text that leaves room for more in its line.
 fn shortened(text: &str) -> String {
     match text {
         "" => String::new(),
-        text => draw::path(text, NAME_ROOM),
+        text => draw::path(text, NAME_COLUMNS),
     }
 }
 
-/// What became of each text.
-fn nodes(event: &TraceEvent) -> Vec<String> {
+/// How each text was used.
+fn node_lines(event: &TraceEvent) -> Vec<String> {
     let nodes = list(event, "nodes").iter();
     nodes
         .map(|node| {
@@ -211,14 +202,14 @@ fn nodes(event: &TraceEvent) -> Vec<String> {
         .collect()
 }
 
-/// Where the tokens of a call went.
-fn window(event: &TraceEvent) -> Vec<String> {
+/// How the window of a call was divided.
+fn window_lines(event: &TraceEvent) -> Vec<String> {
     let Some(window) = event.get("window") else {
         return Vec::new();
     };
     let tokens = |value: &Value| grouped_tokens(value.as_u64().unwrap_or_default());
     let parts = window["parts"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut told: Vec<String> = parts
+    let mut figures: Vec<String> = parts
         .iter()
         .map(|part| {
             let (asked, given) = (tokens(&part["asked"]), tokens(&part["given"]));
@@ -230,52 +221,48 @@ fn window(event: &TraceEvent) -> Vec<String> {
             }
         })
         .collect();
-    told.push(format!("margin {}", tokens(&window["margin"])));
+    figures.push(format!("margin {}", tokens(&window["margin"])));
     let counter = draw::plain(window["counter"].as_str().unwrap_or_default());
     let provenance = draw::plain(window["provenance"].as_str().unwrap_or_default());
     vec![
         format!(
             "window of {}: {}",
             tokens(&window["tokens"]),
-            told.join(", ")
+            figures.join(", ")
         ),
-        format!("counted by {counter} ({provenance})"),
+        format!("counted with {counter} ({provenance})"),
     ]
 }
 
-fn found(event: &TraceEvent) -> Vec<String> {
-    let found = list(event, "found").iter();
-    found
-        .map(|hit| {
-            let name = shortened(hit["name"].as_str().unwrap_or_default());
-            format!(
-                "{name}  {}",
-                shortened(hit["path"].as_str().unwrap_or_default())
-            )
-        })
-        .collect()
+fn hit_lines(event: &TraceEvent) -> Vec<String> {
+    let hits = list(event, "found").iter();
+    hits.map(|hit| {
+        let text = |key: &str| shortened(hit[key].as_str().unwrap_or_default());
+        format!("{}  {}", text("name"), text("path"))
+    })
+    .collect()
 }
 
-fn skipped(event: &TraceEvent) -> Vec<String> {
+fn skipped_lines(event: &TraceEvent) -> Vec<String> {
     let skipped = list(event, "skipped").iter();
     skipped
         .map(|node| {
             let path = shortened(node["path"].as_str().unwrap_or_default());
-            format!("{path}  too large for what is left")
+            format!("{path}  too large for the remaining budget")
         })
         .collect()
 }
 
-fn mail(event: &TraceEvent, way: &str) -> Vec<String> {
+fn mail_lines(event: &TraceEvent, direction: &str) -> Vec<String> {
     let mail = event
         .get("inbox")
-        .and_then(|inbox| inbox.get(way)?.as_array());
+        .and_then(|inbox| inbox.get(direction)?.as_array());
     let mail = mail.into_iter().flatten();
     mail.map(|mail| {
         let text = |key: &str| draw::plain(mail[key].as_str().unwrap_or_default());
-        match way {
-            "sent" => format!("mail for {}: {}", text("target_step_id"), text("topic")),
-            _ => format!("took mail: {}", text("topic")),
+        match direction {
+            "sent" => format!("sent mail to {}: {}", text("target_step_id"), text("topic")),
+            _ => format!("read mail: {}", text("topic")),
         }
     })
     .collect()

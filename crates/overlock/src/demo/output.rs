@@ -1,7 +1,6 @@
-//! Tells a story: each call, each seam, each cut, the document growing, and the end.
+//! Prints the demo: each call, seam and cut, the document, and the comparison.
 //!
-//! On a terminal there are short pauses, so that it can be followed; elsewhere it is
-//! there at once.
+//! On a terminal there are short pauses, so that a person can follow.
 
 use std::thread;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use overlock_llm::Outcome;
 use overlock_llm::testing::Behaviour;
 
-use super::{Call, MODEL, Measures, Stop, Story};
+use super::{CutState, DemoCall, DemoRun, DocumentStats, MODEL};
 use crate::draw::{
     self, CUT, FAINT, Join, NEW, Position, STRONG, SeamDrawing, WindowDrawing, grouped,
     grouped_tokens,
@@ -17,87 +16,85 @@ use crate::draw::{
 use crate::ending::Failure;
 use crate::output::Results;
 
-/// How long all pauses may take together.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ALL_PAUSES: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(900);
 
-pub(crate) struct Teller {
+pub(crate) struct DemoOutput {
     results: Results,
     width: usize,
     pause: Duration,
-    hurried: bool,
+    skips_pauses: bool,
 }
 
-impl Teller {
+impl DemoOutput {
     /// `fast`: without pauses, even on a terminal.
     pub(crate) fn new(fast: bool) -> Self {
         let results = Results::new();
         Self {
             width: draw::terminal_width(),
             pause: Duration::ZERO,
-            hurried: fast || !results.is_terminal(),
+            skips_pauses: fast || !results.is_terminal(),
             results,
         }
     }
 
-    pub(crate) fn tell(mut self, story: &Story<'_>) -> Result<(), Failure> {
-        let steps = u32::try_from(story.calls.len() * 2 + 2).unwrap_or(u32::MAX);
-        self.pause = (PATIENCE / steps).min(LONGEST_PAUSE);
-        self.open(story)?;
-        for (index, call) in story.calls.iter().enumerate() {
-            self.call(index + 1, call, story)?;
+    pub(crate) fn print(mut self, run: &DemoRun<'_>) -> Result<(), Failure> {
+        let steps = u32::try_from(run.calls.len() * 2 + 2).unwrap_or(u32::MAX);
+        self.pause = (ALL_PAUSES / steps).min(LONGEST_PAUSE);
+        self.introduction(run)?;
+        for (index, call) in run.calls.iter().enumerate() {
+            self.call(index + 1, call, run)?;
             if self.results.is_closed() {
                 return Ok(());
             }
         }
-        self.document(story)?;
-        self.verdict(story)
+        self.document(run)?;
+        self.verdict(run)
     }
 
-    fn open(&mut self, story: &Story<'_>) -> Result<(), Failure> {
-        let measures = Measures::of(story.document);
+    fn introduction(&mut self, run: &DemoRun<'_>) -> Result<(), Failure> {
+        let stats = DocumentStats::of(run.document);
         self.line(&format!("{STRONG}overlock demo{STRONG:#}"))?;
-        let window = story.calls.first().map_or(0, |call| call.plan.window);
+        let window = run.calls.first().map_or(0, |call| call.plan.window);
         self.words(&format!(
-            "A model writes {} bytes of JSON ({} values) and is cut off again and again. It takes {} \
-             tokens at a time, plays a script behind a server on this machine, and is asked as any \
-             other would be. Overlock finds each cut, asks for the rest, and stitches the pieces \
-             together.",
-            grouped(measures.bytes),
-            grouped(measures.values),
+            "A model writes {} bytes of JSON ({} values) and is cut off again and again. It is a \
+             scripted model with a context window of {} tokens, called over HTTP on this machine. \
+             Overlock finds each cut, asks for the rest, and stitches the pieces together.",
+            grouped(stats.bytes),
+            grouped(stats.values),
             grouped_tokens(window)
         ))?;
         self.words(&format!(
-            "seed {}; other cuts: --seed N; your own document: --document FILE",
-            story.seed
+            "seed {}; for other cuts use --seed N, for your own document --document FILE",
+            run.seed
         ))?;
-        self.breathe();
+        self.wait();
         Ok(())
     }
 
-    fn call(&mut self, number: usize, call: &Call, story: &Story<'_>) -> Result<(), Failure> {
-        let told = match number {
+    fn call(&mut self, number: usize, call: &DemoCall, run: &DemoRun<'_>) -> Result<(), Failure> {
+        let action = match number {
             1 => "begins to write",
-            _ => told(call.behaviour),
+            _ => describe(call.behaviour),
         };
-        self.title(&format!("call {number}: the model {told}"))?;
+        self.title(&format!("call {number}: the model {action}"))?;
         self.question(call)?;
         self.answer(call)?;
-        self.breathe();
-        let arrived = &story.result.as_bytes()[..call.base_len.min(story.result.len())];
+        self.wait();
+        let received = &run.result.as_bytes()[..call.base_len.min(run.result.len())];
         if number > 1 || matches!(call.join, Join::Refused { .. }) {
-            let drawing = SeamDrawing::new(arrived, call.text.as_bytes(), &call.join);
+            let drawing = SeamDrawing::new(received, call.text.as_bytes(), &call.join);
             for line in drawing.lines("seam", self.width) {
                 self.line(&line)?;
             }
         }
         if let Join::Made { .. } = call.join {
-            self.line(&progress(call.base_len, story.document.len(), self.width))?;
-            if let Some(stop) = &call.stop {
-                self.stop(stop, arrived)?;
+            self.line(&progress(call.base_len, run.document.len(), self.width))?;
+            if let Some(state) = &call.cut {
+                self.cut(state, received)?;
             }
         }
-        self.breathe();
+        self.wait();
         Ok(())
     }
 
@@ -111,7 +108,7 @@ impl Teller {
         ))
     }
 
-    /// Sentences, in as many lines as they take.
+    /// Prints wrapped text.
     fn words(&mut self, words: &str) -> Result<(), Failure> {
         for line in draw::wrap_words(words, self.width) {
             self.line(&line)?;
@@ -119,28 +116,28 @@ impl Teller {
         Ok(())
     }
 
-    /// What is asked, and how it fits the window.
-    fn question(&mut self, call: &Call) -> Result<(), Failure> {
+    /// Prints the request and how it fits the window.
+    fn question(&mut self, call: &DemoCall) -> Result<(), Failure> {
         let overlap = call.ask.overlap.chars().count();
-        let asked = match call.ask.way {
+        let request = match call.ask.way {
             None => "for the document".to_owned(),
             Some(_) => format!(
-                "for the rest, beginning with the last {} characters",
+                "for the rest, starting with the last {} characters",
                 grouped(overlap)
             ),
         };
-        self.line(&format!("{FAINT}ask{FAINT:#}   {asked}"))?;
+        self.line(&format!("{FAINT}ask{FAINT:#}   {request}"))?;
         let drawing = WindowDrawing::of(MODEL, &call.plan);
         let lines = drawing.bar_lines(self.width.saturating_sub(LABEL));
         for (index, line) in lines.iter().enumerate() {
-            let label = if index == 0 { "room" } else { "" };
+            let label = if index == 0 { "plan" } else { "" };
             self.line(&format!("{FAINT}{label:<LABEL$}{FAINT:#}{line}"))?;
         }
         Ok(())
     }
 
-    /// The beginning of what the model said, as it came.
-    fn answer(&mut self, call: &Call) -> Result<(), Failure> {
+    /// Prints the beginning of the answer.
+    fn answer(&mut self, call: &DemoCall) -> Result<(), Failure> {
         const SHOWN: usize = 4;
         let text = call.text.as_str();
         let room = self.width.saturating_sub(8);
@@ -166,24 +163,24 @@ impl Teller {
         ))
     }
 
-    fn stop(&mut self, stop: &Stop, arrived: &[u8]) -> Result<(), Failure> {
-        let cut = &stop.cut;
+    fn cut(&mut self, state: &CutState, received: &[u8]) -> Result<(), Failure> {
+        let cut = &state.cut;
         self.line(&format!(
             "{CUT}cut{CUT:#}   {} at {STRONG}{}{STRONG:#}",
             cut.place.phrase(),
             draw::path(&cut.path, self.width / 2)
         ))?;
-        let position = Position::of(arrived, arrived.len());
+        let position = Position::of(received, received.len());
         for line in draw::cut_lines(
-            arrived,
-            arrived.len(),
+            received,
+            received.len(),
             position.line,
             self.width.saturating_sub(6),
         ) {
             self.line(&format!("      {line}"))?;
         }
-        self.line(&format!("{FAINT}open{FAINT:#}  {}", stop.open))?;
-        if let Some(delivered) = &stop.delivered {
+        self.line(&format!("{FAINT}open{FAINT:#}  {}", state.open))?;
+        if let Some(delivered) = &state.delivered {
             let line = draw::head(delivered.as_bytes(), self.width.saturating_sub(6)).text;
             self.line(&format!(
                 "{FAINT}last{FAINT:#}  {}",
@@ -193,19 +190,19 @@ impl Teller {
         Ok(())
     }
 
-    /// The document as it came out, each line with the number of the call that brought it.
-    fn document(&mut self, story: &Story<'_>) -> Result<(), Failure> {
+    /// Prints the document, each line with the number of the call that wrote it.
+    fn document(&mut self, run: &DemoRun<'_>) -> Result<(), Failure> {
         const MOST_LINES: usize = 400;
         const MOST_BYTES: usize = 1 << 16;
         const SHOWN: usize = 12;
-        self.title("the document, each line with the call that brought it")?;
-        let lines = lines_with_calls(story);
-        let pause = PATIENCE / 5 / u32::try_from(lines.len()).unwrap_or(u32::MAX).max(1);
-        let whole = lines.len() <= MOST_LINES && story.result.len() <= MOST_BYTES;
+        self.title("the document, each line with the call that wrote it")?;
+        let lines = lines_with_calls(run);
+        let pause = ALL_PAUSES / 5 / u32::try_from(lines.len()).unwrap_or(u32::MAX).max(1);
+        let shows_all = lines.len() <= MOST_LINES && run.result.len() <= MOST_BYTES;
         for (index, (calls, line)) in lines.iter().enumerate() {
-            if whole {
+            if shows_all {
                 self.wrapped(calls, line)?;
-                if !self.hurried {
+                if !self.skips_pauses {
                     thread::sleep(pause);
                 }
                 continue;
@@ -213,7 +210,7 @@ impl Teller {
             if index == SHOWN && lines.len() > SHOWN * 2 {
                 let left_out = lines.len() - SHOWN * 2;
                 self.line(&format!(
-                    "{FAINT}{:>7} │ … {} lines more …{FAINT:#}",
+                    "{FAINT}{:>7} │ … {} more lines …{FAINT:#}",
                     "",
                     grouped(left_out)
                 ))?;
@@ -225,7 +222,7 @@ impl Teller {
         Ok(())
     }
 
-    /// A line of a large document: its beginning, and its end if it is long.
+    /// Prints the beginning of a line, and its end if it is long.
     fn shortened(&mut self, calls: &str, line: &str) -> Result<(), Failure> {
         let room = self.width.saturating_sub(10);
         let beginning = draw::head(line.as_bytes(), room).text;
@@ -237,7 +234,7 @@ impl Teller {
         Ok(())
     }
 
-    /// A line of the document, broken to the width of a terminal and whole elsewhere.
+    /// Prints a line, wrapped on a terminal.
     fn wrapped(&mut self, calls: &str, line: &str) -> Result<(), Failure> {
         let room = if self.results.is_terminal() {
             self.width.saturating_sub(10)
@@ -260,26 +257,29 @@ impl Teller {
         self.line(&format!("{FAINT}{label:>7} │{FAINT:#} {drawn}"))
     }
 
-    fn verdict(&mut self, story: &Story<'_>) -> Result<(), Failure> {
-        let refused = |call: &&Call| matches!(call.join, Join::Refused { .. });
-        let refused = story.calls.iter().filter(refused).count();
-        // The first answer that was taken had nothing to be joined to.
-        let seams = (story.calls.len() - refused).saturating_sub(1);
+    fn verdict(&mut self, run: &DemoRun<'_>) -> Result<(), Failure> {
+        let is_rejected = |call: &&DemoCall| matches!(call.join, Join::Refused { .. });
+        let rejected = run.calls.iter().filter(is_rejected).count();
+        // The first accepted answer has no seam.
+        let seams = (run.calls.len() - rejected).saturating_sub(1);
         self.line("")?;
-        let refused = match refused {
-            0 => "no answer refused".into(),
-            1 => "1 answer refused and asked for again".into(),
-            _ => format!("{refused} answers refused and asked for again"),
+        let rejected = match rejected {
+            0 => "no answer rejected".into(),
+            1 => "1 answer rejected and requested again".into(),
+            _ => format!("{rejected} answers rejected and requested again"),
         };
         self.words(&format!(
-            "{} calls, {seams} seams, {refused}",
-            story.calls.len()
+            "{} calls, {seams} seams, {rejected}",
+            run.calls.len()
         ))?;
-        if let Outcome::Partial { reason, .. } | Outcome::Failed { reason } = &story.outcome {
-            self.line(&format!("{CUT}not whole{CUT:#}: {reason}"))?;
+        if let Outcome::Partial { reason, .. } | Outcome::Failed { reason } = &run.outcome {
+            self.line(&format!("{CUT}incomplete{CUT:#}: {reason}"))?;
         }
-        let (original, result) = (Measures::of(story.document), Measures::of(&story.result));
-        if story.is_identical() {
+        let (original, result) = (
+            DocumentStats::of(run.document),
+            DocumentStats::of(&run.result),
+        );
+        if run.is_identical() {
             let figures = format!(
                 "({} bytes, {} values, cksum {})",
                 grouped(result.bytes),
@@ -298,12 +298,12 @@ impl Teller {
         self.line(&format!(
             "{STRONG}identical to the original: {CUT}no{CUT:#}{STRONG:#}"
         ))?;
-        for (name, measures) in [("original", original), ("result", result)] {
+        for (name, stats) in [("original", original), ("result", result)] {
             self.line(&format!(
                 "  {name:<8}  {} bytes, {} values, cksum {}",
-                grouped(measures.bytes),
-                grouped(measures.values),
-                measures.checksum
+                grouped(stats.bytes),
+                grouped(stats.values),
+                stats.checksum
             ))?;
         }
         Ok(())
@@ -313,79 +313,73 @@ impl Teller {
         self.results.line(line)
     }
 
-    fn breathe(&self) {
-        if !self.hurried && !self.results.is_closed() {
+    fn wait(&self) {
+        if !self.skips_pauses && !self.results.is_closed() {
             thread::sleep(self.pause);
         }
     }
 }
 
-/// The room for the name of a line.
+/// The columns of the label of a line.
 const LABEL: usize = 6;
 
-/// What a model does, as the title of its answer.
-fn told(behaviour: Behaviour) -> &'static str {
+fn describe(behaviour: Behaviour) -> &'static str {
     match behaviour {
-        Behaviour::AsAsked => "repeats the end as asked, and goes on",
-        Behaviour::Fenced => "wraps it in a fence and small talk",
+        Behaviour::AsAsked => "repeats the end as asked, and continues",
+        Behaviour::Fenced => "adds a Markdown fence and prose",
         Behaviour::Thinking => "thinks aloud first",
-        Behaviour::TellsProgress => "says first how far it is",
+        Behaviour::TellsProgress => "reports its progress first",
         Behaviour::RestartsItem => "starts the whole item again",
         Behaviour::RestartsDocument => "starts the whole document again",
         Behaviour::OtherSpaces => "repeats with other white space",
         Behaviour::OtherEscapes => "repeats with other escapes",
-        Behaviour::RepeatsLess => "repeats less than it was asked to",
-        Behaviour::RepeatsMore => "repeats more than it was asked to",
+        Behaviour::RepeatsLess => "repeats less than requested",
+        Behaviour::RepeatsMore => "repeats more than requested",
         Behaviour::Apologises => "apologises",
-        Behaviour::OnlyRepeats => "repeats the end, and nothing more",
+        Behaviour::OnlyRepeats => "repeats the end and adds nothing",
         Behaviour::SaysNothing => "says nothing",
-        Behaviour::SendsForeignJson => "sends something else",
-        Behaviour::RemembersBlanks => "goes on where it had stopped",
+        Behaviour::SendsForeignJson => "sends other JSON",
+        Behaviour::RemembersBlanks => "continues exactly where it stopped",
     }
 }
 
-/// How much of the document is there, as a bar.
-fn progress(arrived: usize, whole: usize, width: usize) -> String {
-    let share = |of: usize| (arrived as u128 * of as u128 / (whole.max(1)) as u128) as usize;
+/// A bar for the part of the document that was received.
+fn progress(received: usize, total: usize, width: usize) -> String {
+    let share = |of: usize| (received as u128 * of as u128 / (total.max(1)) as u128) as usize;
     let figures = format!(
         "{:>3} %  {} of {} bytes",
         share(100),
-        grouped(arrived),
-        grouped(whole)
+        grouped(received),
+        grouped(total)
     );
     let columns = width.saturating_sub(LABEL + 1 + figures.len()).min(50);
     let filled = share(columns).min(columns);
     format!(
-        "{FAINT}grown{FAINT:#} {NEW}{}{NEW:#}{FAINT}{}{FAINT:#} {figures}",
+        "{FAINT}done{FAINT:#}  {NEW}{}{NEW:#}{FAINT}{}{FAINT:#} {figures}",
         "█".repeat(filled),
         "░".repeat(columns - filled),
     )
 }
 
-/// The lines of the result, each with the calls that brought it: `3`, or `3→4` where a
-/// seam runs through it.
-fn lines_with_calls<'a>(story: &'a Story<'_>) -> Vec<(String, &'a str)> {
-    let mut ends = story
+/// The lines of the result, each with the calls that wrote it: `3`, or `3→4` for a line with a seam.
+fn lines_with_calls<'a>(run: &'a DemoRun<'_>) -> Vec<(String, &'a str)> {
+    let mut ends = run
         .calls
         .iter()
         .map(|call| call.base_len)
         .enumerate()
         .peekable();
     let mut offset = 0;
-    let lines = story.result.split('\n').map(|line| {
+    let lines = run.result.split('\n').map(|line| {
         let (start, end) = (offset, offset + line.len());
         offset = end + 1;
         while ends
-            .next_if(|&(_, base_len)| base_len <= start && base_len < story.result.len())
+            .next_if(|&(_, base_len)| base_len <= start && base_len < run.result.len())
             .is_some()
         {}
-        let first = ends
-            .peek()
-            .map_or(story.calls.len(), |&(index, _)| index + 1);
+        let first = ends.peek().map_or(run.calls.len(), |&(index, _)| index + 1);
         while ends.next_if(|&(_, base_len)| base_len < end).is_some() {}
-        let last = ends
-            .peek()
-            .map_or(story.calls.len(), |&(index, _)| index + 1);
+        let last = ends.peek().map_or(run.calls.len(), |&(index, _)| index + 1);
         let calls = if first == last {
             first.to_string()
         } else {

@@ -1,4 +1,4 @@
-//! Notes what happens in a run, call by call, and records it where that was asked for.
+//! Collects the calls of the demo, and records them if there is a store.
 
 use std::error::Error;
 
@@ -13,31 +13,31 @@ use overlock_llm::{
 use overlock_runs::{CallBudget, Conditions, RecordedStep};
 use overlock_store::{Claim, Store};
 
-use super::{Call, MODEL, Stop};
+use super::{CutState, DemoCall, MODEL};
 use crate::draw::{self, Join};
 use crate::ending::Failure;
 use crate::runs;
 
-pub(super) struct Listener<'a> {
+pub(super) struct DemoObserver<'a> {
     store: Option<&'a dyn Store>,
     model: &'a Found,
-    /// The run, once it has begun to be recorded.
+    /// The claim on the run, if it is recorded.
     claim: Option<Claim>,
-    calls: Vec<Call>,
-    /// The call that is being made, and what has been heard of its answer.
-    asked: Option<(NextCall, Plan)>,
-    heard: String,
+    calls: Vec<DemoCall>,
+    /// The current call, and the text of its answer so far.
+    current: Option<(NextCall, Plan)>,
+    text: String,
 }
 
-impl<'a> Listener<'a> {
+impl<'a> DemoObserver<'a> {
     pub(super) fn new(store: Option<&'a dyn Store>, model: &'a Found) -> Self {
         Self {
             store,
             model,
             claim: None,
             calls: Vec::new(),
-            asked: None,
-            heard: String::new(),
+            current: None,
+            text: String::new(),
         }
     }
 
@@ -62,23 +62,23 @@ impl<'a> Listener<'a> {
         Ok(())
     }
 
-    /// The calls, each with what the model did at it.
-    pub(super) fn into_calls(self, behaved: Vec<Behaviour>) -> Vec<Call> {
-        let calls = self.calls.into_iter().zip(behaved);
+    /// The calls, each with what the model did.
+    pub(super) fn into_calls(self, behaviours: Vec<Behaviour>) -> Vec<DemoCall> {
+        let calls = self.calls.into_iter().zip(behaviours);
         calls
-            .map(|(call, behaviour)| Call { behaviour, ..call })
+            .map(|(call, behaviour)| DemoCall { behaviour, ..call })
             .collect()
     }
 }
 
-impl Observe for Listener<'_> {
+impl Observe for DemoObserver<'_> {
     fn asking(&mut self, ask: &NextCall, plan: &Plan) {
-        self.asked = Some((ask.clone(), plan.clone()));
-        self.heard.clear();
+        self.current = Some((ask.clone(), plan.clone()));
+        self.text.clear();
     }
 
     fn heard(&mut self, piece: &str) {
-        self.heard.push_str(piece);
+        self.text.push_str(piece);
     }
 
     fn stepped<'b>(
@@ -88,8 +88,8 @@ impl Observe for Listener<'_> {
         end: &'b CallEnd,
     ) -> BoxFuture<'b, Result<(), Box<dyn Error + Send + Sync>>> {
         let run = run.document().expect("the demo asks for a document");
-        let (ask, plan) = self.asked.take().expect("an answer follows a question");
-        let kept = match (self.store, &self.claim) {
+        let (ask, plan) = self.current.take().expect("a step follows its call");
+        let recorded = match (self.store, &self.claim) {
             (Some(store), Some(claim)) => {
                 let budget = CallBudget::of(&plan, self.model);
                 let step = RecordedStep::new(run, step, Some(budget))
@@ -99,25 +99,25 @@ impl Observe for Listener<'_> {
             }
             _ => Ok(()),
         };
-        self.calls.push(Call {
+        self.calls.push(DemoCall {
             ask,
             plan,
             behaviour: Behaviour::AsAsked,
-            text: std::mem::take(&mut self.heard),
+            text: std::mem::take(&mut self.text),
             cut_off: end.finish.as_deref() == Some("length"),
             join: Join::from(&step.result),
             base_len: run.text().len(),
-            stop: run.base().and_then(|base| stop(run, base)),
+            cut: run.base().and_then(|base| cut_state(run, base)),
         });
-        future::ready(kept.map_err(Into::into)).boxed()
+        future::ready(recorded.map_err(Into::into)).boxed()
     }
 }
 
-fn stop(run: &Continuation, base: &PartialDocument<'_>) -> Option<Stop> {
+fn cut_state(run: &Continuation, base: &PartialDocument<'_>) -> Option<CutState> {
     let cut = base.cut()?;
     let closing = base.scanner().closing(false);
     let open = closing.map(|closing| draw::open_trail(base, &cut, &closing));
-    Some(Stop {
+    Some(CutState {
         open: open.unwrap_or_default(),
         delivered: run
             .delivered()

@@ -1,7 +1,7 @@
-//! Tells on standard error what happens in a run, line by line.
+//! Shows the progress of a run on standard error.
 //!
-//! On a terminal the line of the answer that is arriving is written over as it grows; elsewhere
-//! there is one line for each answer, once it is there.
+//! On a terminal the line of the current answer is overwritten as the answer grows; elsewhere there
+//! is one line for each finished answer.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -14,32 +14,30 @@ use overlock_store::RunId;
 use crate::draw::{self, CUT, Join, NEW, grouped, grouped_tokens};
 use crate::output::Notes;
 
-/// Nobody reads faster.
-const EVERY: Duration = Duration::from_millis(100);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The room for a path in a line.
-const PATH_ROOM: usize = 40;
+const PATH_COLUMNS: usize = 40;
 
-/// What stands before the words of a step: its number and its mark.
+/// The columns of the number and the mark of a step.
 const INDENT: usize = 7;
 
-pub(super) struct Show {
+pub(super) struct CallProgress {
     notes: Notes,
     is_live: bool,
-    /// When the line of the answer that is arriving was last written over.
+    /// When the line of the current answer was last overwritten.
     updated: Option<Instant>,
-    /// What was asked, for as long as the answer is arriving.
-    asked: String,
+    /// The beginning of that line.
+    call: String,
     received: usize,
 }
 
-impl Show {
+impl CallProgress {
     pub(super) fn new() -> Self {
         Self {
             notes: Notes::new(),
             is_live: io::stderr().is_terminal(),
             updated: None,
-            asked: String::new(),
+            call: String::new(),
             received: 0,
         }
     }
@@ -49,7 +47,7 @@ impl Show {
             self.notes.line(format_args!("run {id} with {model}"));
         } else {
             self.notes.line(format_args!(
-                "run {id} with {model} goes on: {} answers, {} bytes are there",
+                "resuming run {id} with {model}: {} answers, {} bytes so far",
                 run.iterations(),
                 grouped(run.text().len())
             ));
@@ -59,56 +57,55 @@ impl Show {
     pub(super) fn asking(&mut self, ask: &NextCall, plan: &Plan) {
         self.received = 0;
         self.updated = None;
-        let way = ask.way.map_or("asked", overlock_llm::Strategy::name);
-        self.asked = format!(
-            "{:>3}  {way}, {} tokens in",
+        let strategy = ask.way.map_or("prompt", overlock_llm::Strategy::name);
+        self.call = format!(
+            "{:>3}  {strategy}, {} tokens in",
             ask.iteration,
             grouped_tokens(plan.input_token_count)
         );
         let most = grouped_tokens(plan.adjusted_max_tokens);
-        self.live(&format!("{}, {most} at most out …", self.asked));
+        self.live(&format!("{}, at most {most} out …", self.call));
     }
 
-    /// The server is left alone for a while: nobody should wonder why nothing comes.
     pub(super) fn retrying(&mut self, retry: &Retry) {
         self.live("");
         let wait = retry.wait.as_secs_f32();
         let error = draw::plain(&retry.error.to_string());
-        let told = format!("{error}; asked again in {wait:.1} s");
-        for line in draw::wrap_words(&told, self.width()) {
+        let message = format!("{error}; retrying in {wait:.1} s");
+        for line in draw::wrap_words(&message, self.width()) {
             self.notes.line(format_args!("{:INDENT$}{line}", ""));
         }
-        self.live(&format!("{}, waiting {wait:.1} s …", self.asked));
+        self.live(&format!("{}, waiting {wait:.1} s …", self.call));
     }
 
     pub(super) fn heard(&mut self, piece: &str) {
         self.received += piece.len();
-        let is_due = |updated: Instant| updated.elapsed() >= EVERY;
+        let is_due = |updated: Instant| updated.elapsed() >= UPDATE_INTERVAL;
         if self.updated.is_none_or(is_due) {
             self.updated = Some(Instant::now());
             let received = grouped(self.received);
-            self.live(&format!("{}, {received} bytes out …", self.asked));
+            self.live(&format!("{}, {received} bytes out …", self.call));
         }
     }
 
     pub(super) fn stepped(&mut self, run: &Continuation, step: &Step) {
         self.live("");
         let join = Join::from(&step.result);
-        let mut told = vec![format!("{} bytes", grouped(self.received)), join.phrase()];
+        let mut parts = vec![format!("{} bytes", grouped(self.received)), join.phrase()];
         let mark = match join {
             Join::Refused { .. } => format!("{CUT}✗{CUT:#}"),
             Join::Made { .. } => {
-                told.extend(so_far(run));
+                parts.extend(document_state(run));
                 format!("{NEW}✓{NEW:#}")
             }
         };
-        told.extend(step.warnings());
+        parts.extend(step.warnings());
         let width = self.width();
-        let told = told.iter().map(|words| draw::plain(words));
-        let told = told.flat_map(|words| draw::wrap_words(&words, width));
-        let told: Vec<String> = told.collect();
-        let told: Vec<&str> = told.iter().map(String::as_str).collect();
-        let lines = draw::wrap(&told, "; ", width);
+        let parts = parts.iter().map(|part| draw::plain(part));
+        let parts = parts.flat_map(|part| draw::wrap_words(&part, width));
+        let parts: Vec<String> = parts.collect();
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let lines = draw::wrap(&parts, "; ", width);
         for (index, line) in lines.iter().enumerate() {
             match index {
                 0 => self
@@ -119,7 +116,7 @@ impl Show {
         }
     }
 
-    /// How wide the words of a step may be.
+    /// The columns for the text of a step.
     fn width(&self) -> usize {
         if self.is_live {
             draw::terminal_width() - INDENT
@@ -128,30 +125,29 @@ impl Show {
         }
     }
 
-    /// Nothing more happens: what was only there for the moment goes.
+    /// Removes the line that is overwritten.
     pub(super) fn end(&self) {
         self.live("");
     }
 
-    /// Writes over the line of the answer that is arriving.
+    /// Overwrites the line of the current answer.
     fn live(&self, line: &str) {
         if self.is_live {
             let line = draw::head(line.as_bytes(), draw::live_width()).text;
-            // A line that cannot be written is let go.
+            // Progress is not worth failing for.
             let _ = write!(io::stderr(), "\r{line}\x1b[K");
         }
     }
 }
 
-/// How far the document has come.
-fn so_far(run: &Continuation) -> Vec<String> {
+fn document_state(run: &Continuation) -> Vec<String> {
     let length = grouped(run.text().len());
     let Some(cut) = run.base().and_then(overlock_json::PartialDocument::cut) else {
-        return vec![format!("whole with {length} bytes")];
+        return vec![format!("complete with {length} bytes")];
     };
     let place = cut.place.phrase();
-    let path = draw::path(&cut.path, PATH_ROOM);
-    let mut told = vec![
+    let path = draw::path(&cut.path, PATH_COLUMNS);
+    let mut parts = vec![
         format!("{length} bytes so far"),
         format!("cut {place} at {path}"),
     ];
@@ -159,6 +155,6 @@ fn so_far(run: &Continuation) -> Vec<String> {
         .delivered()
         .map(Delivered::lines)
         .and_then(|mut lines| lines.pop());
-    told.extend(last.map(|line| line.trim_start_matches("- ").to_owned()));
-    told
+    parts.extend(last.map(|line| line.trim_start_matches("- ").to_owned()));
+    parts
 }

@@ -1,4 +1,4 @@
-//! Somebody who is named to count, in place of the model's own tokenizer.
+//! The flags that select a counter other than the model's own tokenizer.
 
 use std::path::PathBuf;
 
@@ -10,20 +10,20 @@ use super::{Counter, TemplateFiles, names};
 use crate::config::Config;
 use crate::ending::Failure;
 
-/// What to count with; one of them.
+/// At most one of these.
 #[derive(Args, Debug)]
-pub(crate) struct Named {
+pub(crate) struct EncodingArgs {
     /// Count with this encoding; `approx:chars/4` is a rule of thumb
     #[arg(long, value_name = "NAME", conflicts_with = "tokenizer",
           value_parser = PossibleValuesParser::new(names()))]
     pub(crate) encoding: Option<String>,
-    /// Count with the tokenizer in this file, a Hugging Face tokenizer.json
+    /// Count with this Hugging Face tokenizer.json
     #[arg(long, value_name = "FILE")]
     pub(crate) tokenizer: Option<PathBuf>,
 }
 
-impl Named {
-    /// The counter that is named, if one is.
+impl EncodingArgs {
+    /// The given counter, if one is.
     pub(crate) fn counter(&self) -> Result<Option<Counter>, Failure> {
         match (&self.tokenizer, &self.encoding) {
             (Some(path), _) => Counter::from_file(path).map(Some),
@@ -32,7 +32,7 @@ impl Named {
         }
     }
 
-    /// The counter that is named, else the best there is for a model, and where its template is.
+    /// The given counter, else the best one for the model; and the files of its chat template.
     pub(crate) fn counter_for<'a>(
         &self,
         model: &str,
@@ -40,7 +40,7 @@ impl Named {
         config: &'a Config,
     ) -> Result<(Counter, TemplateFiles<'a>), Failure> {
         match self.counter()? {
-            // What is named on the command line has nothing to do with what is configured.
+            // The configured template does not belong to a tokenizer from the command line.
             Some(counter) => Ok((counter, TemplateFiles::default())),
             None => Ok((
                 Counter::for_model(model, found, config)?,
