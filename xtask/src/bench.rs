@@ -1,13 +1,13 @@
-//! Builds the benchmark, which is a workspace of its own, and runs it.
+//! Builds and runs the benchmarks, which are a separate workspace.
 
 use anyhow::Result;
 
-use crate::postgres::{self, Disk, Server};
+use crate::postgres::{self, Fsync, Server};
 use crate::shell::{self, cargo};
 use crate::{llama, python};
 
-/// Passes all arguments on: the benchmark says itself what it understands. What is measured in
-/// Python or with a real model is only run if it is asked for.
+/// Passes all arguments to the benchmark. The benchmarks in Python and with a real model run only if
+/// they are named.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     match arguments.split_first() {
         Some((first, rest)) if first == "python" => return python::bench(rest),
@@ -23,8 +23,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         "bench/Cargo.toml",
     ]);
     command.arg("--").args(arguments);
-    // It is there for as long as it is measured.
-    let server = has_store(arguments).then(|| Server::start(Disk::Kept));
+    let server = measures_store(arguments).then(|| Server::start(Fsync::On));
     let server = server.transpose()?;
     if let Some(server) = &server {
         command.env(postgres::VARIABLE, &server.address);
@@ -32,9 +31,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     shell::run(&mut command)
 }
 
-/// Whether the store is to be measured.
-fn has_store(arguments: &[String]) -> bool {
-    // What follows these is no table.
+/// Whether the table `store` is selected.
+fn measures_store(arguments: &[String]) -> bool {
+    // The value of an option is not the name of a table.
     let mut before = None;
     let mut tables = Vec::new();
     for word in arguments {

@@ -1,4 +1,4 @@
-//! Installs the clients that programs ask models with, and has the gateway answer them.
+//! Installs real client libraries and tests the gateway with them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use crate::shell::target;
 use crate::steps::Depth;
 use crate::{packages, programs};
 
-/// Where the tests find the clients: a folder with those of Python and those of Node.
+/// The environment variable with the folder with the clients for Python and Node.
 const VARIABLE: &str = "OVERLOCK_CLIENTS";
 
 /// The tests that need them.
 pub(crate) const TESTS: &[&str] = &["clients::"];
 
-/// Instructor and the newest `openai` cannot agree on a parser: this is the last that it takes.
+/// The newest `openai` that Instructor works with.
 const PYTHON_PACKAGES: &[&str] = &[
     "openai==3.3.0",
     "langchain-openai==1.7.3",
@@ -24,7 +24,7 @@ const PYTHON_PACKAGES: &[&str] = &[
     "pydantic==2.14.3",
 ];
 
-/// The last that run on Node 20; newer ones want 22.
+/// The last versions that run on Node 20; newer ones need 22.
 const NODE_PACKAGES: &[&str] = &[
     "openai@6.49.0",
     "ai@6.0.326",
@@ -33,7 +33,7 @@ const NODE_PACKAGES: &[&str] = &[
     "zod@4.6.7",
 ];
 
-/// The folder with the clients, which are installed first if they are not there.
+/// Installs the clients if necessary, and returns their folder.
 pub(crate) fn install() -> Result<PathBuf> {
     let folder = target("clients");
     fs::create_dir_all(&folder)?;
@@ -44,7 +44,7 @@ pub(crate) fn install() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Has every client ask for a document that is cut at every answer, and shows what each got.
+/// Has every client request a document whose answers are all cut, and shows what each got.
 pub(crate) fn check(_: Depth) -> Result<String> {
     let folder = install()?;
     programs::run_ignored(
@@ -52,5 +52,5 @@ pub(crate) fn check(_: Depth) -> Result<String> {
         &[(VARIABLE, folder.as_os_str())],
         &["--test-threads=1"],
     )?;
-    Ok("of Python and of Node, without the gateway and through it".to_owned())
+    Ok("for Python and Node, with and without the gateway".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Installs schemathesis, and holds the gateway against its own description.
+//! Installs schemathesis, and tests the gateway against its OpenAPI description.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,30 +9,29 @@ use crate::shell::target;
 use crate::steps::Depth;
 use crate::{packages, programs};
 
-/// Where the test finds it: a folder with an environment of Python.
+/// The environment variable with the folder with the Python environment.
 const VARIABLE: &str = "OVERLOCK_SCHEMATHESIS";
 
 /// The test that needs it.
 pub(crate) const TESTS: &[&str] = &["described::"];
 
-/// What draws the requests is fixed too, or the same seed would draw others.
+/// The version of hypothesis is fixed too, because it generates the requests from the seed.
 const PACKAGES: &[&str] = &[
     "schemathesis==4.32.5",
     "hypothesis==6.170.15",
     "jsonschema_rs==0.60.3",
 ];
 
-/// The folder with schemathesis, which is installed first if it is not there.
+/// Installs schemathesis if necessary, and returns its folder.
 pub(crate) fn install() -> Result<PathBuf> {
     let folder = target("schemathesis");
     fs::create_dir_all(&folder)?;
-    let needs = "the gateway is held against its description by schemathesis from PyPI, so \
-                 `python3` with `venv` must be installed";
+    let needs = "schemathesis comes from PyPI, so `python3` with `venv` must be installed";
     packages::python(&folder, PACKAGES, needs)?;
     Ok(folder)
 }
 
-/// Has requests drawn from the description, and every answer held against it.
+/// Generates requests from the description, and checks every response against it.
 pub(crate) fn check(_: Depth) -> Result<String> {
     let folder = install()?;
     programs::run_ignored(TESTS, &[(VARIABLE, folder.as_os_str())], &[])?;

@@ -1,8 +1,7 @@
-//! Do the documents still tell the truth about the tree?
+//! Checks that the paths and commands in the documents exist.
 //!
-//! A path is anything in backticks or a link that has the shape of one. The
-//! documents write other things with a slash (a media type, a JSON Pointer)
-//! so that they cannot be taken for a path: with a leading slash, or a space.
+//! A path is anything in backticks or in a link that looks like one. The documents write other
+//! things with a slash (a media type, a JSON Pointer) with a leading slash or a space.
 
 use std::fs;
 
@@ -11,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{output, program, root};
 use crate::steps::Depth;
 
-/// The first command the README promises.
+/// The first command in the README.
 pub(crate) const DEMO: &str = "cargo run --release -- demo";
 
 const TEST: &str = "cargo xtask test";
@@ -40,10 +39,10 @@ const LIMITS: &[(&str, usize, usize)] = &[
     ("ARCHITECTURE.md", 150, 12 << 10),
 ];
 
-/// Files that a user has and this tree has not.
+/// Files of users that are not in this repository.
 const ELSEWHERE: &[&str] = &["overlock.toml"];
 
-/// Fails with every path that is named and not there.
+/// Fails with all paths that do not exist.
 pub(crate) fn check(_: Depth) -> Result<String> {
     let mut missing = Vec::new();
     let mut checked = 0;
@@ -56,7 +55,7 @@ pub(crate) fn check(_: Depth) -> Result<String> {
             checked += 1;
             let exists = root().join(path).exists() || folder.join(path).exists();
             if !ELSEWHERE.contains(&path) && !exists {
-                missing.push(format!("`{path}`, named in {document}, does not exist"));
+                missing.push(format!("`{path}` in {document} does not exist"));
             }
         }
         if let Some((_, lines, bytes)) = LIMITS.iter().find(|(name, ..)| name == document)
@@ -70,21 +69,21 @@ pub(crate) fn check(_: Depth) -> Result<String> {
             for command in [DEMO, TEST] {
                 if !text.lines().any(|line| line.trim().starts_with(command)) {
                     missing.push(format!(
-                        "README.md does not show `{command}` on a line of its own"
+                        "README.md has no line that starts with `{command}`"
                     ));
                 }
             }
         }
     }
-    missing.extend(unsafe_elsewhere()?);
+    missing.extend(unexpected_unsafe()?);
     if !missing.is_empty() {
         bail!("{}", missing.join("\n"));
     }
     Ok(format!("{checked} paths"))
 }
 
-/// Files with an `unsafe` block that are not allowed one.
-fn unsafe_elsewhere() -> Result<Vec<String>> {
+/// Files with an `unsafe` block that are not in [`UNSAFE`].
+fn unexpected_unsafe() -> Result<Vec<String>> {
     let listed = output(program("git").args(["ls-files", "crates/*.rs"]))?;
     let mut found = Vec::new();
     for path in String::from_utf8_lossy(&listed.stdout).lines() {
@@ -98,7 +97,7 @@ fn unsafe_elsewhere() -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Every path a Markdown text names, outside of its code blocks.
+/// All paths in a Markdown text, outside of code blocks.
 fn paths(text: &str) -> Vec<&str> {
     let mut paths = Vec::new();
     let mut in_block = false;
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_commands_pointers_and_addresses_alone() {
+    fn ignores_commands_pointers_and_addresses() {
         check_paths(
             "`cargo xtask test`, `/a/0`, `close`, [a page](https://example.com/a)",
             &[],
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_code_blocks_alone() {
+    fn ignores_code_blocks() {
         check_paths("```\n`not/here`\n```\n`but/here`", &["but/here"]);
     }
 }

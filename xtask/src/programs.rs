@@ -36,7 +36,7 @@ pub(crate) struct Count {
     pub(crate) failed: usize,
 }
 
-/// The test programs, and what the compiler had to say.
+/// The test programs and the warnings of the compiler.
 #[derive(Clone, Default)]
 pub(crate) struct Built {
     pub(crate) programs: Vec<TestProgram>,
@@ -88,7 +88,7 @@ impl Built {
     /// Reads the messages of cargo, and prints those of the compiler that are new.
     fn read(&mut self, messages: &[u8]) -> Result<()> {
         for message in serde_json::Deserializer::from_slice(messages).into_iter::<Value>() {
-            let message = message.context("could not read what cargo built")?;
+            let message = message.context("could not read the messages of cargo")?;
             let diagnostic = &message["message"];
             let rendered = diagnostic["rendered"].as_str().unwrap_or_default();
             match diagnostic["level"].as_str() {
@@ -165,7 +165,7 @@ pub(crate) fn run_all(
                     let mut command = program.command();
                     command.arg("--quiet").envs(variables.iter().copied());
                     let output = command.output();
-                    // The receiver is there until both threads have ended.
+                    // The receiver lives until both threads have ended.
                     let _ = sender.send((program, output));
                 }
             });
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_test_programs_and_warnings_among_what_cargo_says() {
+    fn finds_test_programs_and_warnings_in_cargo_messages() {
         let messages = br#"
             {"executable":null,"profile":{"test":true},"manifest_path":"/w/a/Cargo.toml"}
             {"executable":"/t/a","profile":{"test":false},"manifest_path":"/w/a/Cargo.toml"}

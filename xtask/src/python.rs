@@ -1,4 +1,4 @@
-//! Builds the Python package as a wheel, installs it, and does with it what its users do.
+//! Builds the Python package as a wheel, installs it, and tests it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::shell::{self, program, root, target};
 use crate::steps::Depth;
 use crate::{judges, packages};
 
-/// The clients are those that the package has adapters for, and whose messages it reads.
+/// The tools, and the clients that the package has adapters for.
 const PACKAGES: &[&str] = &[
     "maturin==1.16.0",
     "mypy==2.4.1",
@@ -24,15 +24,14 @@ const NEEDS: &str =
 
 const PACKAGE: &str = "crates/overlock-python";
 
-/// Installs what building and checking the package needs; the interpreter that has it.
+/// Installs these packages if necessary, and returns the interpreter.
 pub(crate) fn install() -> Result<PathBuf> {
     let folder = target("python-package");
     fs::create_dir_all(&folder)?;
     packages::python(&folder, PACKAGES, NEEDS)
 }
 
-/// Builds, installs, tests, runs the examples of the documentation and those in the tree, and has
-/// the types checked.
+/// Builds, installs and tests the package, runs the examples, and checks the types.
 pub(crate) fn check(_: Depth) -> Result<String> {
     let python = install()?;
     build(&python, Profile::Dev)?;
@@ -40,7 +39,7 @@ pub(crate) fn check(_: Depth) -> Result<String> {
     let in_package = |arguments: &[&str]| -> Result<()> {
         let mut command = program(&python.to_string_lossy());
         command.current_dir(&package).args(arguments);
-        // What Python would write beside the sources stays out of the tree.
+        // No bytecode files in the source tree.
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         shell::run(&mut command)
     };
@@ -61,7 +60,7 @@ pub(crate) fn check(_: Depth) -> Result<String> {
     let mypy = ["-m", "mypy", "--strict", "--cache-dir", &cache];
     in_package(&[&mypy[..], &["-p", "overlock"]].concat())?;
     in_package(&[&mypy[..], &["examples", "tests/python"]].concat())?;
-    // The stubs say what the native part has, no more and no less.
+    // The stubs must match the native module.
     in_package(&["-m", "mypy.stubtest", "overlock"])?;
     Ok(format!(
         "a wheel, its tests, {} examples, types",
@@ -69,7 +68,7 @@ pub(crate) fn check(_: Depth) -> Result<String> {
     ))
 }
 
-/// Those that are measured beside the package.
+/// The peers in the benchmark.
 const PEERS: &[&str] = &[
     "maturin==1.16.0",
     "jiter==0.19.0",
@@ -80,7 +79,7 @@ const PEERS: &[&str] = &[
     "tiktoken==0.14.0",
 ];
 
-/// Measures the package as users get it beside its peers.
+/// Measures the released build of the package and its peers.
 pub(crate) fn bench(arguments: &[String]) -> Result<()> {
     let folder = target("python-bench");
     fs::create_dir_all(&folder)?;
@@ -93,7 +92,7 @@ pub(crate) fn bench(arguments: &[String]) -> Result<()> {
     shell::run(command.args(arguments))
 }
 
-/// How the native part is compiled.
+/// The build profile of the native module.
 #[derive(Clone, Copy)]
 enum Profile {
     /// As in all other tests.
@@ -127,7 +126,7 @@ fn build(python: &Path, profile: Profile) -> Result<()> {
     shell::run(&mut build)?;
     let wheel = fs::read_dir(&wheels)?
         .next()
-        .context("maturin made no wheel")??;
+        .context("maturin created no wheel")??;
     let mut install = program(&python.to_string_lossy());
     install.args([
         "-m",
@@ -151,7 +150,7 @@ fn examples(folder: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     if examples.is_empty() {
-        bail!("there are no examples in `{}`", folder.display());
+        bail!("no examples in `{}`", folder.display());
     }
     examples.sort();
     Ok(examples)

@@ -9,15 +9,15 @@ use std::process::{Command, ExitStatus, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Lines of a failed step's log that are shown.
+/// The number of lines that are shown of a failed step's log.
 const TAIL: usize = 80;
 
 thread_local! {
-    /// Where the output of programs started by this thread goes; to the terminal if nothing is set.
+    /// The log for the output of programs started by this thread; without it the terminal.
     static LOG: RefCell<Option<File>> = const { RefCell::new(None) };
 }
 
-/// The root of the repository, wherever the command was called from.
+/// The root of the repository.
 pub(crate) fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_path_buf()
@@ -39,16 +39,16 @@ pub(crate) fn log_to(path: Option<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// The end of a log, and where all of it is.
+/// The end of a log, and its path.
 pub(crate) fn tail(log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<_> = text.lines().collect();
     let shown = &lines[lines.len().saturating_sub(TAIL)..];
-    format!("{}\n   (all of it: {})\n", shown.join("\n"), log.display())
+    format!("{}\n   (full log: {})\n", shown.join("\n"), log.display())
 }
 
-/// Prints a line where the output of programs goes.
+/// Prints a line to the log or the terminal.
 pub(crate) fn print(line: &str) {
     LOG.with_borrow_mut(|log| match log {
         // The log is for people; a step does not fail because its log cannot be written.
@@ -57,7 +57,7 @@ pub(crate) fn print(line: &str) {
     });
 }
 
-/// The cargo that runs this program, ready to be told what to do.
+/// A cargo command with these arguments.
 pub(crate) fn cargo<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
     let mut command = program("cargo");
     command.args(arguments);
@@ -68,7 +68,7 @@ pub(crate) fn cargo<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> 
 pub(crate) fn program(name: &str) -> Command {
     let mut command = Command::new(name);
     command.current_dir(root());
-    // What cargo told this program about itself must not reach the cargo below it.
+    // Variables that cargo set for this program must not reach the started cargo.
     for (variable, _) in std::env::vars_os() {
         let name = variable.to_string_lossy();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
@@ -99,7 +99,7 @@ pub(crate) fn output(command: &mut Command) -> Result<Output> {
     Ok(output)
 }
 
-/// Starts a command; its errors go where the output of this thread's programs goes.
+/// Starts a command; its standard error goes to the log or the terminal.
 pub(crate) fn spawn(command: &mut Command) -> Result<std::process::Child> {
     if let Some(output) = output_stdio()? {
         command.stderr(output);
@@ -116,7 +116,7 @@ fn output_stdio() -> io::Result<Option<Stdio>> {
     })
 }
 
-/// Turns an unsuccessful end into an error that names the command.
+/// Turns an unsuccessful exit status into an error that names the command.
 pub(crate) fn check(command: &Command, status: ExitStatus) -> Result<()> {
     if !status.success() {
         bail!("{} failed ({status})", shown(command));
@@ -124,7 +124,7 @@ pub(crate) fn check(command: &Command, status: ExitStatus) -> Result<()> {
     Ok(())
 }
 
-/// The command as a person would type it.
+/// The command as typed in a shell.
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();

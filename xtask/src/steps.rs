@@ -1,7 +1,7 @@
-//! Runs the steps of a test, and prints how long each took beside its budget.
+//! Runs the steps of a test, and prints the time and budget of each.
 //!
 //! Steps that build run one after the other, because cargo allows one build at a time. Steps that
-//! mostly wait (for a download, a browser, a timer) run beside them in a second lane.
+//! mostly wait (for a download, a browser, a timer) run at the same time in a second lane.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,17 +13,17 @@ use anyhow::{Result, bail};
 
 use crate::shell::{self, target};
 
-/// One thing that must succeed.
+/// One step of a test.
 pub(crate) struct Step {
     /// The name on the command line.
     pub(crate) name: &'static str,
-    /// What is true when it succeeds.
+    /// What it checks, as a statement.
     pub(crate) title: &'static str,
     pub(crate) tier: Tier,
     pub(crate) lane: Lane,
-    /// The step whose build or download this one uses, if both are run.
+    /// The step whose build or download this one uses; it runs first, if both are selected.
     pub(crate) after: Option<&'static str>,
-    /// Minutes it may take on two cores, from an empty target folder.
+    /// The minutes it may take on two cores, from an empty target folder.
     pub(crate) budget: f64,
     /// Returns a remark for the table.
     pub(crate) run: fn(Depth) -> Result<String>,
@@ -38,22 +38,22 @@ pub(crate) enum Tier {
     Full,
 }
 
-/// Which steps do not run at the same time.
+/// Steps of one lane do not run at the same time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     Build,
     Wait,
 }
 
-/// Set for tests that are run at length: what the gate only samples is then covered.
+/// Makes tests cover everything that the gate only samples.
 pub(crate) const LONG_VARIABLE: &str = "OVERLOCK_LONG";
 
-/// How much of what can only be sampled is sampled.
+/// How much is tested.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// As [`Self::Gate`], but what passed as it is now is not run again.
+    /// As [`Self::Gate`], but unchanged test programs that passed are not run again.
     Quick,
-    /// A fixed seed and a bounded time: the same tree gives the same verdict.
+    /// A fixed seed, so that the result depends on the tree alone.
     Gate,
     /// New seeds, which are printed, and much more time.
     Long,
@@ -103,7 +103,7 @@ pub(crate) fn run(steps: &[&Step], depth: Depth) -> Result<()> {
         return Ok(());
     }
     bail!(
-        "{} of {} steps failed: {}\nhint: `cargo xtask test {}` runs one alone",
+        "{} of {} steps failed: {}\nhint: `cargo xtask test {}` runs a single step",
         failed.len(),
         steps.len(),
         failed.join(", "),
@@ -133,7 +133,7 @@ fn log_path(name: &str) -> PathBuf {
     target(&format!("test-logs/{name}.log"))
 }
 
-/// What has ended, for the steps that wait for it.
+/// The reports of finished steps; other steps can wait for them.
 #[derive(Default)]
 struct Board {
     reports: Mutex<HashMap<&'static str, Report>>,
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_stops_no_other_step() {
+    fn runs_all_steps_after_a_failure() {
         let steps = [
             step("fails", Lane::Build, |_| bail!("a reason\nand more")),
             step("passes", Lane::Build, |_| Ok("a remark".to_owned())),
@@ -225,7 +225,7 @@ mod tests {
         let error = run(&steps.each_ref(), Depth::Gate).expect_err("one failed");
         assert_eq!(
             error.to_string(),
-            "1 of 2 steps failed: fails\nhint: `cargo xtask test fails` runs one alone"
+            "1 of 2 steps failed: fails\nhint: `cargo xtask test fails` runs a single step"
         );
     }
 

@@ -1,8 +1,8 @@
-//! Everything a change must pass.
+//! The steps that a change must pass.
 //!
-//! The steps of `Tier::Quick` need Rust and a C compiler. The others install what they need. The
-//! budgets add up to the thirty minutes that all of it may take: a step that is added takes its
-//! minutes from another one, or is run with `--long` only.
+//! The steps of `Tier::Quick` need Rust and a C compiler; the others install what they need. The
+//! budgets add up to thirty minutes: a new step takes its minutes from another one, or runs with
+//! `--long` only.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -93,7 +93,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "fuzz",
-        title: "the laws hold on the seeds and for a few seconds beyond",
+        title: "the fuzz targets pass with their seeds and for a few more seconds",
         tier: Tier::Full,
         lane: Lane::Build,
         after: None,
@@ -174,7 +174,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "models",
-        title: "what a real model finishes uncut comes whole through the gateway",
+        title: "answers that a real model completes without a limit are complete through the gateway",
         tier: Tier::Full,
         lane: Lane::Wait,
         after: Some("tests"),
@@ -208,7 +208,7 @@ const IGNORED: &[&[&str]] = &[
     llama::BENCH,
 ];
 
-/// Ignored tests that another test starts as a process of its own.
+/// Ignored tests that another test starts as a separate process.
 const OTHER_PROCESSES: &[&str] = &["processes::writes_again_and_again"];
 
 /// `cargo xtask test [--full | --long] [STEP …]`
@@ -229,7 +229,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     for name in &names {
         if STEPS.iter().all(|step| step.name != *name) {
             let known: Vec<_> = STEPS.iter().map(|step| step.name).collect();
-            bail!("there is no step `{name}`; there are {}", known.join(", "));
+            bail!("unknown step `{name}`; the steps are {}", known.join(", "));
         }
     }
     let chosen = |step: &&Step| {
@@ -264,7 +264,7 @@ fn build(_: Depth) -> Result<String> {
     Ok(String::new())
 }
 
-/// What `overlock-llm` may bring in with its features only.
+/// Crates that `overlock-llm` may depend on only with its features.
 const IMPURE: [&str; 7] = ["async-std", "h2", "http", "hyper", "mio", "rustls", "tokio"];
 
 fn pure(depth: Depth) -> Result<String> {
@@ -286,7 +286,7 @@ fn pure(depth: Depth) -> Result<String> {
     if let Some(name) = IMPURE.iter().find(|name| names.contains(name)) {
         bail!("`overlock-llm` depends on `{name}` without its features");
     }
-    // Without features the dependencies are compiled once more.
+    // Not in quick tests, because it compiles the dependencies again without features.
     if depth != Depth::Quick {
         let clippy = ["clippy", "--quiet", "--lib"].iter().chain(&package);
         shell::run(&mut cargo(clippy.chain(&["--", "-D", "warnings"])))?;
@@ -296,7 +296,7 @@ fn pure(depth: Depth) -> Result<String> {
 
 fn tests(depth: Depth) -> Result<String> {
     check_ignored()?;
-    // A change must not pass or fail by luck: the gate draws the same documents every time.
+    // A fixed seed, so that a change does not pass or fail by chance.
     let seed = match depth {
         Depth::Quick | Depth::Gate => 1,
         Depth::Long => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
@@ -322,7 +322,7 @@ fn tests(depth: Depth) -> Result<String> {
         });
     }
     for name in &reused {
-        shell::print(&format!("{name}: passed before, and is the same"));
+        shell::print(&format!("{name}: passed before and has not changed"));
     }
     let count = programs::run_all(programs, &variables, |program| {
         let hash = hashes.get(&program.name);
@@ -361,7 +361,7 @@ fn doctests(_: Depth) -> Result<String> {
         "test",
         "--quiet",
         "--workspace",
-        // Its examples are Python; `cargo test --doc` does not heed `doctest = false`.
+        // Its examples are Python; `cargo test --doc` ignores `doctest = false`.
         "--exclude",
         "overlock-python",
         "--doc",
@@ -388,7 +388,7 @@ fn install(_: Depth) -> Result<String> {
     Ok("from npm and PyPI".to_owned())
 }
 
-/// Licences, bans and sources; advisories need a database that is not a package, and are left out.
+/// Checks licences, bans and sources. Advisories are left out: their database is not a package.
 fn licences(_: Depth) -> Result<String> {
     tools::install("cargo-deny")?;
     let mut command = tools::cargo_with_tools(["deny", "--locked", "check"]);

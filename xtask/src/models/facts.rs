@@ -1,7 +1,7 @@
-//! Makes one entry of what several registries say about a model.
+//! Merges the entries of several registries for a model.
 //!
-//! Where they disagree about the window the smaller one is kept: a prompt that is a little too
-//! short is answered, one that is too long is refused.
+//! If they disagree about the window, the smaller one is used: a prompt that is a little too short
+//! works, one that is too long is refused.
 
 use std::fmt;
 
@@ -24,23 +24,22 @@ const MAKERS: &[&str] = &[
     "zai",
 ];
 
-/// What routers call "whichever model you like", which says nothing about a window.
+/// Names that let a router choose the model, so they have no window.
 const ANY_MODEL: &[&str] = &["auto", "free"];
 
-/// What one registry says about one model at one host.
+/// The entry of one registry for one model at one host.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fact {
-    /// The name in lower case, with the host before it unless the registry has none.
+    /// The name in lower case, with its host if the registry has one.
     pub(super) key: String,
-    /// The window, or the largest input where the registry knows only that.
+    /// The window, or the largest input if the registry has only that.
     pub(super) window: u64,
-    /// Whether `window` is the input alone, so that the answer comes on top.
+    /// Whether `window` is for the input alone, and the answer comes in addition.
     pub(super) input_only: bool,
     pub(super) answer_cap: Option<u64>,
     pub(super) abilities: Abilities,
 }
 
-/// What a model can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Abilities {
     pub(super) prefill: bool,
@@ -61,8 +60,8 @@ impl Fact {
         }
     }
 
-    /// Whether it can stand in the table: with a window, and the name of one model that needs no
-    /// escapes.
+    /// Whether it can be in the table: it has a window, and the name of one model that needs no
+    /// escapes in TOML.
     pub(super) fn is_usable(&self) -> bool {
         let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
         let bare = self.bare();
@@ -76,7 +75,7 @@ pub(super) fn bare(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// What the table says about a model.
+/// The entry of a model in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) window: u64,
@@ -93,8 +92,7 @@ impl Entry {
         sizes(self) == sizes(other)
     }
 
-    /// Whether both can be the same model, of which one registry knows the window with the answer
-    /// and another without.
+    /// Whether both can be the same model, with windows that include or exclude the answer.
     pub(super) fn can_be_the_same_as(&self, other: &Self) -> bool {
         let with_answer = |entry: &Self| entry.window + entry.answer_cap.unwrap_or(0);
         self.answer_cap == other.answer_cap
@@ -105,7 +103,7 @@ impl Entry {
 }
 
 impl fmt::Display for Entry {
-    /// Writes the entry as a table of TOML on one line.
+    /// Writes the entry as an inline table of TOML.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{{ window = {}", self.window)?;
         if !self.shared {
@@ -134,29 +132,29 @@ impl fmt::Display for Entry {
     }
 }
 
-/// One entry of all that is said about a model; there must be something.
+/// Merges all facts about a model; there must be at least one.
 pub(super) fn merge(name: &str, facts: &[&Fact]) -> Entry {
     let window = facts.iter().map(|fact| fact.window).min().unwrap_or(0);
     let caps = facts.iter().filter_map(|fact| fact.answer_cap);
     let answer_cap = caps.filter(|cap| *cap > 0).min();
     let with_answer = window.saturating_add(answer_cap.unwrap_or(0));
 
-    // A window that is larger by just the answer says the same in other words, and says that the
-    // answer has room of its own.
-    let in_other_words = |fact: &&Fact| answer_cap.is_some() && fact.window == with_answer;
+    // A window that is larger by exactly the answer is no contradiction: it means that the answer
+    // does not share the window.
+    let includes_answer = |fact: &&Fact| answer_cap.is_some() && fact.window == with_answer;
     let agreeing = |fact: &&Fact| fact.window == window && fact.input_only;
     let shared = answer_cap.is_none()
         || !facts
             .iter()
-            .any(|fact| agreeing(fact) || in_other_words(fact));
+            .any(|fact| agreeing(fact) || includes_answer(fact));
 
-    let others = facts.iter().filter(|fact| !in_other_words(fact));
+    let others = facts.iter().filter(|fact| !includes_answer(fact));
     let largest = others.map(|fact| fact.window).max().unwrap_or(window);
     let any = |ability: fn(&Abilities) -> bool| facts.iter().any(|fact| ability(&fact.abilities));
     Entry {
         window,
         shared,
-        // A cap as large as a window that is shared can never be reached.
+        // A cap as large as a shared window has no effect.
         answer_cap: answer_cap.filter(|cap| !shared || *cap < window),
         tokenizer: tokenizer::of(name),
         abilities: Abilities {

@@ -1,8 +1,7 @@
-//! Draws the table of models again from the registries it comes from.
+//! Generates the table of models from the registries.
 //!
-//! The part of `models.toml` that is kept by hand stays as it is and stands above the rest. A name
-//! without a host means the model as its maker offers it; a host that offers it in another size
-//! has an entry of its own.
+//! The manual part of `models.toml` stays unchanged at the top. A name without a host means the
+//! model as its maker offers it; a host that offers it with other limits has a separate entry.
 
 mod facts;
 mod registries;
@@ -19,13 +18,13 @@ use facts::{Entry, Fact, bare, merge};
 
 const TABLE: &str = "crates/overlock-budget/models.toml";
 
-/// Everything from this line on is drawn.
+/// Everything from this line on is generated.
 const DRAWN: &str = "# Drawn by `cargo xtask models` from packages under the MIT licence:\n";
 
 /// `cargo xtask models`
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let Some(argument) = arguments.first() {
-        bail!("`cargo xtask models` takes no argument, and `{argument}` is one");
+        bail!("`cargo xtask models` takes no argument, not `{argument}`");
     }
     let path = root().join(TABLE);
     let table = fs::read_to_string(&path).with_context(|| format!("could not read `{TABLE}`"))?;
@@ -36,11 +35,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut facts = registries::litellm()?;
     facts.extend(registries::models_dev()?);
     let names = names_in(by_hand);
-    let drawn = draw(&facts);
-    let entries = without_releases(&drawn, &names);
+    let generated = generate(&facts);
+    let entries = without_repetitions(&generated, &names);
     let disputed = entries.values().filter(|entry| entry.disputed.is_some());
     println!(
-        "{} entries by hand, {} drawn, {} of them disputed",
+        "{} manual entries, {} generated, {} of them disputed",
         names.len(),
         entries.len(),
         disputed.count()
@@ -61,8 +60,8 @@ fn names_in(part: &str) -> HashSet<&str> {
         .collect()
 }
 
-/// One entry for each name without a host, and for each host that differs from it.
-fn draw(facts: &[Fact]) -> BTreeMap<String, Entry> {
+/// Makes an entry for each name without a host, and for each host that differs from it.
+fn generate(facts: &[Fact]) -> BTreeMap<String, Entry> {
     let mut by_name: BTreeMap<&str, Vec<&Fact>> = BTreeMap::new();
     for fact in facts.iter().filter(|fact| fact.is_usable()) {
         by_name.entry(fact.bare()).or_default().push(fact);
@@ -88,17 +87,17 @@ fn draw(facts: &[Fact]) -> BTreeMap<String, Entry> {
     entries
 }
 
-/// Leaves out what is kept by hand, at whatever host, and every dated release that only repeats
-/// what is said of the model without the date: a look-up goes there by itself.
-fn without_releases<'a>(
-    drawn: &'a BTreeMap<String, Entry>,
+/// Removes models of the manual part at any host, and dated releases with the same limits as the
+/// model without the date, which a look-up finds anyway.
+fn without_repetitions<'a>(
+    generated: &'a BTreeMap<String, Entry>,
     by_hand: &HashSet<&str>,
 ) -> BTreeMap<&'a str, &'a Entry> {
     let repeats = |name: &str, entry: &Entry| {
-        let model = undated(name).and_then(|model| drawn.get(model));
+        let model = undated(name).and_then(|model| generated.get(model));
         model.is_some_and(|model| entry.can_be_the_same_as(model))
     };
-    drawn
+    generated
         .iter()
         .filter(|(name, entry)| !by_hand.contains(bare(name)) && !repeats(name, entry))
         .map(|(name, entry)| (name.as_str(), entry))
@@ -133,29 +132,29 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_draw(facts: &[Fact], by_hand: &[&str], expected: &[(&str, u64)]) {
-        let drawn = draw(facts);
-        let entries = without_releases(&drawn, &by_hand.iter().copied().collect());
+    fn check_generate(facts: &[Fact], by_hand: &[&str], expected: &[(&str, u64)]) {
+        let generated = generate(facts);
+        let entries = without_repetitions(&generated, &by_hand.iter().copied().collect());
         let windows: Vec<_> = entries
             .iter()
             .map(|(name, entry)| (*name, entry.window))
             .collect();
-        assert_eq!(windows, expected, "drawing {facts:?}");
+        assert_eq!(windows, expected, "generating from {facts:?}");
     }
 
     #[test]
     fn a_host_has_an_entry_only_where_it_differs_from_the_maker() {
-        check_draw(
+        check_generate(
             &[fact("m", 100), fact("big/m", 200), fact("same/m", 100)],
             &[],
             &[("big/m", 200), ("m", 100)],
         );
-        check_draw(&[fact("m", 100), fact("openai/m", 200)], &[], &[("m", 100)]);
+        check_generate(&[fact("m", 100), fact("openai/m", 200)], &[], &[("m", 100)]);
     }
 
     #[test]
-    fn without_a_maker_the_smallest_host_speaks_for_all() {
-        check_draw(
+    fn without_a_maker_the_smallest_window_counts() {
+        check_generate(
             &[fact("one/m", 100), fact("two/m", 200)],
             &[],
             &[("m", 100), ("two/m", 200)],
@@ -163,8 +162,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_by_hand_is_not_drawn() {
-        check_draw(
+    fn generates_no_entry_for_models_of_the_manual_part() {
+        check_generate(
             &[fact("m", 100), fact("host/m", 50), fact("n", 1)],
             &["m"],
             &[("n", 1)],
@@ -173,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_release_has_an_entry_only_where_it_differs_from_the_model() {
-        check_draw(
+        check_generate(
             &[
                 fact("m", 100),
                 fact("m-2024-08-06", 100),
@@ -188,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_name_that_cannot_be_written_plainly_is_left_out() {
-        check_draw(&[fact("a\"b", 100), fact("", 1), fact("n", 0)], &[], &[]);
+        check_generate(&[fact("a\"b", 100), fact("", 1), fact("n", 0)], &[], &[]);
     }
 
     #[test]

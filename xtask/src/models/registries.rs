@@ -1,7 +1,7 @@
-//! Fetches the registries, each from a package in a fixed version, and reads them.
+//! Fetches and reads the registries, each from a package in a fixed version.
 //!
-//! Packages go under `target/`, through the ordinary clients, and are left alone when they are
-//! there already.
+//! Packages are installed under `target/` with the usual package managers, unless they are there
+//! already.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::shell::{self, cargo, program, target};
 const LITELLM_VERSION: &str = "1.108.4";
 const RIG_VERSION: &str = "0.46.0";
 
-/// Where the drawn part comes from, for the table itself.
+/// The sources of the generated part, for the table.
 pub(super) fn notice() -> String {
     format!(
         "# LiteLLM's registry (`litellm` {LITELLM_VERSION}, Copyright (c) 2023 Berri AI) and the copy of\n\
@@ -24,7 +24,7 @@ pub(super) fn notice() -> String {
     )
 }
 
-/// What `LiteLLM`'s registry says about models that write text.
+/// The entries of `LiteLLM`'s registry for models that write text.
 pub(super) fn litellm() -> Result<Vec<Fact>> {
     let folder = target(&format!("models/litellm-{LITELLM_VERSION}"));
     let path = folder.join("litellm/model_prices_and_context_window_backup.json");
@@ -62,7 +62,7 @@ pub(super) fn litellm() -> Result<Vec<Fact>> {
         .collect())
 }
 
-/// What models.dev says about models that write text, as rig keeps it.
+/// The entries of models.dev for models that write text, from the copy in rig.
 pub(super) fn models_dev() -> Result<Vec<Fact>> {
     let registry = read(&rig()?.join("src/catalog/models.json"))?;
     let hosts = registry.as_object().context("models.dev has no hosts")?;
@@ -99,7 +99,7 @@ fn models_dev_fact(key: &str, model: &Value) -> Fact {
 fn writes_text(model: &Value) -> bool {
     let is_chat = matches!(model["type"].as_str(), None | Some("chat"));
     let outputs = model["modalities"]["output"].as_array();
-    // Embeddings are listed as text, with the number of their dimensions as the answer.
+    // Embedding models are listed as text models with their dimensions as the answer limit.
     let family = model["family"].as_str().unwrap_or_default();
     let name = model["name"].as_str().unwrap_or_default();
     let embeds = [family, name]
@@ -108,7 +108,7 @@ fn writes_text(model: &Value) -> bool {
     is_chat && !embeds && outputs.is_some_and(|outputs| outputs.iter().any(|kind| kind == "text"))
 }
 
-/// The host as `LiteLLM` calls it.
+/// The name that `LiteLLM` uses for the host.
 fn host_name(host: &str) -> &str {
     match host {
         "aws_bedrock" => "bedrock",
@@ -122,12 +122,12 @@ fn host_name(host: &str) -> &str {
     }
 }
 
-/// The folder of the sources of rig, fetched by cargo if they are not there.
+/// Fetches the sources of rig with cargo if necessary, and returns their folder.
 fn rig() -> Result<PathBuf> {
     let folder = target(&format!("models/rig-{RIG_VERSION}"));
     let manifest = folder.join("Cargo.toml");
     fs::create_dir_all(&folder)?;
-    // A package that only names what it needs; the empty workspace keeps it out of ours.
+    // A package with only this dependency; the empty workspace keeps it out of ours.
     let package = format!(
         "[package]\nname = \"registry\"\nedition = \"2024\"\n[workspace]\n[lib]\npath = \"empty.rs\"\n\
          [dependencies]\nrig-core = {{ version = \"={RIG_VERSION}\", default-features = false }}\n"
@@ -151,7 +151,7 @@ fn rig() -> Result<PathBuf> {
                 .find(|package| package["name"] == "rig-core")
         })
         .and_then(|package| package["manifest_path"].as_str())
-        .context("cargo did not say where rig is")?;
+        .context("cargo did not report the folder of rig")?;
     let folder = Path::new(manifest).parent();
     Ok(folder.context("rig is in no folder")?.to_path_buf())
 }

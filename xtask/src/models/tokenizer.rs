@@ -1,11 +1,9 @@
-//! Which tokenizer does a model of this name count with?
-//!
-//! Only what the makers have published is claimed; everything else is left open.
+//! Maps the name of a model to its tokenizer, if the maker has published it.
 
-/// Parts of a name and the tokenizer that goes with them; the first that is in a name decides.
+/// Parts of names with their tokenizers; the first part that is in a name wins.
 const FAMILIES: &[(&str, &str)] = &[
     ("gpt-oss", "o200k_harmony"),
-    // Distilled models count like what they were distilled into.
+    // Distilled models count like their student model.
     ("distill-llama", "llama3"),
     ("distill-qwen", "qwen2"),
     ("qwen3-8b", "qwen3"),
@@ -32,7 +30,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("mistral-nemo", "tekken"),
 ];
 
-/// Beginnings of the names of models by `OpenAI`, as `tiktoken` knows them.
+/// Prefixes of `OpenAI`'s model names, as in `tiktoken`.
 const ENCODINGS: &[(&str, &str)] = &[
     ("chatgpt-4o", "o200k_base"),
     ("gpt-3.5-turbo", "cl100k_base"),
@@ -49,7 +47,7 @@ const ENCODINGS: &[(&str, &str)] = &[
     ("babbage-002", "cl100k_base"),
 ];
 
-/// The tokenizer, if it is public and known here.
+/// The tokenizer, if it is public and known.
 pub(super) fn of(name: &str) -> Option<&'static str> {
     let own = name.strip_prefix("ft:").unwrap_or(name);
     let begins = |beginning: &str| {
@@ -61,7 +59,7 @@ pub(super) fn of(name: &str) -> Option<&'static str> {
     encoding.or_else(family).map(|(_, tokenizer)| *tokenizer)
 }
 
-/// Whether the part is in the name and ends there, or goes on as `3p1` for `3.1`.
+/// Whether the name contains the part as a whole word, or followed by `p` as in `3p1` for `3.1`.
 fn has_part(name: &str, part: &str) -> bool {
     name.match_indices(part).any(|(start, _)| {
         let next = name[start + part.len()..].chars().next();
@@ -91,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_families_of_open_models_apart() {
+    fn knows_the_families_of_open_models() {
         check("deepseek-r1", Some("deepseek-v3"));
         check("deepseek-r1-distill-llama-70b", Some("llama3"));
         check("llama-3.3-70b-versatile", Some("llama3"));

@@ -14,7 +14,7 @@ use crate::output::{Notes, Results};
 /// Close truncated JSON
 ///
 /// A string that was cut ends at the cut; any other incomplete member is left out. Nothing is
-/// guessed, and the rest stays byte for byte. Prose and Markdown fences around the JSON are
+/// guessed, and all other text stays byte for byte. Prose and Markdown fences around the JSON are
 /// removed, and malformed JSON is repaired first.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \

@@ -15,14 +15,14 @@ use crate::output::{Notes, Results};
 
 /// Join the pieces of a cut document
 ///
-/// Each piece after the first is joined where it overlaps the text so far, or refused. The document
+/// Each piece after the first is joined where it overlaps the text so far, or rejected. The document
 /// goes to standard output, even if it is incomplete; the seams are shown on standard error.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ echo -n '[\"one\", \"two and a ha' > a; echo '\"two and a half\", \"three\"]' > b\n  \
     $ overlock stitch a b --expected-overlap '\"two and a ha'\n  \
     [\"one\", \"two and a half\", \"three\"]\n\n\
-    Exit codes: 0 complete; 1 still cut, or a piece was refused; 2 bad usage or unreadable input.")]
+    Exit codes: 0 complete; 1 still cut, or a piece was rejected; 2 bad usage or unreadable input.")]
 pub(crate) struct Stitch {
     /// The pieces in order, `-` for standard input; with --jsonl one file, or none
     #[arg(value_name = "PART")]

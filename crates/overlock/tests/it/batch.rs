@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::program::{Watchdog, command, overlock};
 
 #[test]
-fn answers_come_in_the_order_of_the_lines() {
+fn results_have_the_order_of_the_lines() {
     // Short and long lines by turns, so that the workers finish out of order.
     let lines: Vec<_> = (0..3000)
         .map(|index| {
@@ -28,7 +28,7 @@ fn answers_come_in_the_order_of_the_lines() {
 }
 
 #[test]
-fn a_bad_line_has_its_error_at_its_place_and_the_rest_goes_on() {
+fn a_bad_line_gives_an_error_and_the_rest_is_processed() {
     let lines = [
         (r#"{"text":"[1"}"#, None),
         ("", Some("empty")),
@@ -59,7 +59,7 @@ fn a_bad_line_has_its_error_at_its_place_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_text_without_json_is_an_error_of_its_line() {
+fn a_text_without_json_is_an_error_on_its_line() {
     let run = overlock(
         &["repair", "--jsonl"],
         "{\"text\":\"\"}\n{\"text\":\"[1,]\"}",
@@ -71,7 +71,7 @@ fn a_text_without_json_is_an_error_of_its_line() {
 }
 
 #[test]
-fn a_cut_text_is_an_answer_and_not_an_error() {
+fn a_cut_text_is_no_error() {
     let run = overlock(
         &["cut", "--jsonl"],
         "{\"text\":\"[1, 2\"}\r\n{\"text\":\"[]\"}\r\n",
@@ -83,7 +83,7 @@ fn a_cut_text_is_an_answer_and_not_an_error() {
 }
 
 #[test]
-fn no_lines_are_no_answers() {
+fn empty_input_gives_empty_output() {
     for input in ["", "\n"] {
         let run = overlock(&["close", "--jsonl"], input);
         assert_eq!(run.json_lines().len(), input.len(), "{input:?}");
@@ -91,7 +91,7 @@ fn no_lines_are_no_answers() {
 }
 
 #[test]
-fn each_line_is_answered_before_the_next_is_written() {
+fn prints_each_result_before_the_next_line_is_written() {
     let mut child = command(&["close", "--jsonl"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -111,7 +111,7 @@ fn each_line_is_answered_before_the_next_is_written() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_dropped_from_a_line() {
+fn drops_invalid_bytes_from_a_line() {
     let run = overlock(&["close", "--jsonl"], b"{\"text\":\"[\\\"a\xff\\\"\"}\n");
     assert_eq!(run.json()["json"], json!("[\"a\"]"));
     assert!(run.stderr.contains("dropped 1 byte"), "{}", run.stderr);

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Run, TemporaryFolder, overlock};
 
-/// A store of its own.
+/// A new store.
 struct Rooms {
     folder: TemporaryFolder,
 }
@@ -45,8 +45,8 @@ impl Rooms {
 }
 
 #[test]
-fn a_persona_is_told_what_was_said_and_what_it_remembers() {
-    let rooms = Rooms::new("chat-told");
+fn context_has_the_messages_and_memories_of_a_persona() {
+    let rooms = Rooms::new("chat-context");
     rooms.says("ana", "Which rake is right for moss?");
     rooms.says("helper", "The R 40.");
     rooms.says("Jörg K.", "And how long is its handle?");
@@ -108,7 +108,7 @@ fn a_long_conversation_leaves_less_for_the_answer() {
 }
 
 #[test]
-fn a_huge_message_takes_no_memory_along() {
+fn a_message_that_does_not_fit_drops_no_memory() {
     let rooms = Rooms::new("chat-huge");
     rooms.remembers("helper", "Ana is tall", "0.9");
     rooms.says("ana", "first");
@@ -119,14 +119,14 @@ fn a_huge_message_takes_no_memory_along() {
     rooms.says("ana", "last question");
     let context = rooms.context(&["--model", "gpt-4o"]);
     let history = context["conversation_history"].as_array().expect("a list");
-    let told: Vec<&Value> = history.iter().map(|said| &said["text"]).collect();
-    assert_eq!(json!(told), json!(["and then", "last question"]));
+    let texts: Vec<&Value> = history.iter().map(|message| &message["text"]).collect();
+    assert_eq!(json!(texts), json!(["and then", "last question"]));
     assert_eq!(context["private_memories"][0]["text"], "Ana is tall");
     assert_eq!(context["metadata"]["memory_count"], 1);
 }
 
 #[test]
-fn messages_are_counted_as_the_conversation_has_them() {
+fn message_count_is_the_length_of_the_conversation() {
     let rooms = Rooms::new("chat-counted");
     rooms.says("ana", "Which rake is right for moss?");
     let notice = ["post", "garden", "Be kind.", "--as", "host"];
@@ -150,7 +150,7 @@ fn messages_are_counted_as_the_conversation_has_them() {
 }
 
 #[test]
-fn people_see_who_said_what_and_the_window() {
+fn prints_messages_and_the_window() {
     let rooms = Rooms::new("chat-seen");
     rooms.says("ana", "Is it \u{1b}[31mred?");
     rooms.remembers("helper", "Ana likes red.", "0.9");
@@ -164,7 +164,7 @@ fn people_see_who_said_what_and_the_window() {
 }
 
 #[test]
-fn texts_come_from_standard_input_too() {
+fn reads_texts_from_standard_input() {
     let rooms = Rooms::new("chat-input");
     let run = rooms.chat(&["post", "garden", "-", "--as", "ana"], "two\nlines\n");
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -192,12 +192,12 @@ fn no_byte_of_a_text_that_is_no_utf8_is_lost() {
 }
 
 #[test]
-fn a_text_of_which_nothing_can_be_seen_is_refused() {
+fn refuses_a_text_without_visible_characters() {
     let rooms = Rooms::new("chat-unseen");
     for text in ["\0", "\0\n", "\u{1b}", " \t\r\n", ""] {
         let run = rooms.chat(&["post", "garden", "-", "--as", "ana"], text);
         assert_eq!(run.code, 2, "{text:?}: {}", run.stderr);
-        assert!(run.stderr.contains("nothing in the text"), "{}", run.stderr);
+        assert!(run.stderr.contains("the text is empty"), "{}", run.stderr);
     }
     let run = rooms.chat(&["post", "garden", "-", "--as", "ana"], "a\0b");
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -206,37 +206,34 @@ fn a_text_of_which_nothing_can_be_seen_is_refused() {
 }
 
 #[test]
-fn machines_are_told_what_was_kept() {
+fn json_shows_what_was_stored() {
     let rooms = Rooms::new("chat-machines");
     let post = ["post", "garden", "Hello.", "--as", "ana", "--json"];
-    let told = rooms.chat(&post, "").json();
+    let posted = rooms.chat(&post, "").json();
     assert_eq!(
-        json!([told["room"], told["sender"], told["role"]]),
+        json!([posted["room"], posted["sender"], posted["role"]]),
         json!(["garden", "ana", "user"])
     );
     let remember = ["remember", "helper", "x", "--importance", "0.8", "--json"];
-    let told = rooms.chat(&remember, "").json();
+    let remembered = rooms.chat(&remember, "").json();
     assert_eq!(
-        json!([told["persona"], told["importance"]]),
+        json!([remembered["persona"], remembered["importance"]]),
         json!(["helper", 0.8])
     );
 }
 
 #[test]
-fn nothing_said_is_no_context() {
+fn an_empty_room_has_no_context() {
     let rooms = Rooms::new("chat-empty");
     rooms.says("ana", "Hello.");
     let context = ["context", "elsewhere", "--persona", "helper"];
     let run = rooms.chat(&[&context[..], &["--model", "gpt-4o"]].concat(), "");
     assert_eq!(run.code, 1);
-    assert!(
-        run.stderr
-            .contains("nobody has said anything in `elsewhere`")
-    );
+    assert!(run.stderr.contains("the room `elsewhere` is empty"));
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn reports_bad_usage() {
     let rooms = Rooms::new("chat-wrong");
     for (arguments, expected) in [
         (
@@ -248,11 +245,8 @@ fn what_is_wrong_is_said() {
             "from 0 to 1",
         ),
         (&["remember", "helper", "x"], "--importance"),
-        (
-            &["post", "garden", " ", "--as", "ana"],
-            "nothing in the text",
-        ),
-        (&["post", "", "text", "--as", "ana"], "can be seen"),
+        (&["post", "garden", " ", "--as", "ana"], "the text is empty"),
+        (&["post", "", "text", "--as", "ana"], "visible character"),
         (
             &[
                 "context",

@@ -22,24 +22,24 @@ fn cut_json_becomes_valid_json() {
 }
 
 #[test]
-fn whole_json_stays_as_it_is() {
+fn complete_json_is_unchanged() {
     check_close("{ \"a\" : [1] }", "{ \"a\" : [1] }");
 }
 
 #[test]
-fn strict_closing_leaves_half_a_string_out() {
+fn strict_leaves_out_a_cut_string() {
     let run = overlock(&["close", "--strict"], "[1,\"xy");
     assert_eq!((run.code, &*run.stdout), (0, "[1]"));
 }
 
 #[test]
-fn says_what_was_left_out() {
+fn notes_what_was_left_out() {
     let run = overlock(&["close"], "[7, 12");
     assert!(run.stderr.contains("/1"), "{}", run.stderr);
 }
 
 #[test]
-fn machines_get_the_text_and_what_became_of_it() {
+fn json_shows_the_text_and_its_losses() {
     let run = overlock(&["close", "--json"], "{\"a\":\"xy");
     assert_eq!(run.keys(), ["json", "complete", "truncated", "dropped"]);
     assert_eq!(
@@ -49,7 +49,7 @@ fn machines_get_the_text_and_what_became_of_it() {
 }
 
 #[test]
-fn machines_get_the_fixes_of_a_malformed_text() {
+fn json_shows_the_fixes_of_a_malformed_text() {
     let run = overlock(&["close", "--json"], "{'a': [1, 2");
     assert_eq!(run.code, 0);
     assert_eq!(
@@ -59,7 +59,7 @@ fn machines_get_the_fixes_of_a_malformed_text() {
 }
 
 #[test]
-fn a_text_without_json_is_a_negative_answer() {
+fn a_text_without_json_ends_with_1() {
     for text in ["", " \n", "I cannot help with that."] {
         let run = overlock(&["close"], text);
         assert_eq!((run.code, &*run.stdout), (1, ""), "{text:?}");

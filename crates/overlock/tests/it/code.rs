@@ -5,7 +5,7 @@ use crate::program::overlock;
 const CLASS: &str = "using System;\n\nclass Cart\n{\n    // Sums it up.\n    public int Total(int a)\n    {\n        var sum = a + a + a + a;\n        return sum;\n    }\n}\n";
 
 #[test]
-fn says_what_language_a_text_is_written_in() {
+fn detects_the_language_of_a_text() {
     let sql = overlock(&["classify"], "select 1");
     assert_eq!((sql.code, sql.stdout.as_str()), (0, "sql\n"));
     let prose = overlock(&["classify"], "Select an item from the menu.");
@@ -67,7 +67,7 @@ fn compacts_to_each_level() {
 }
 
 #[test]
-fn says_what_was_done_and_what_was_not() {
+fn reports_savings_and_incomplete_compaction() {
     let answer = overlock(&["compact", "--json"], "SELECT  1 -- one").json();
     assert_eq!(
         answer,
@@ -83,7 +83,7 @@ fn says_what_was_done_and_what_was_not() {
         "{}",
         unknown.stderr
     );
-    let told = overlock(
+    let run = overlock(
         &[
             "compact",
             "--language",
@@ -94,17 +94,17 @@ fn says_what_was_done_and_what_was_not() {
         ],
         "a   -- b",
     );
-    assert_eq!(told.stdout, "a");
+    assert_eq!(run.stdout, "a");
     assert!(
-        told.stderr.contains("8 bytes became 1: 87.5 % less")
-            && told.stderr.contains("tokens became"),
+        run.stderr.contains("8 bytes became 1: 87.5 % less")
+            && run.stderr.contains("tokens became"),
         "{}",
-        told.stderr
+        run.stderr
     );
 }
 
 #[test]
-fn says_that_a_comment_is_never_closed() {
+fn reports_an_unclosed_comment() {
     let open = overlock(&["compact"], "select /* open");
     assert_eq!((open.code, open.stdout.as_str()), (1, "select /* open"));
     assert!(open.stderr.contains("`unclosed`"), "{}", open.stderr);
@@ -138,7 +138,7 @@ fn compacts_many_texts_in_order() {
 }
 
 #[test]
-fn a_level_without_a_meaning_is_refused() {
+fn refuses_an_unknown_level() {
     let run = overlock(&["compact", "--level", "some"], "x");
     assert_eq!(run.code, 2);
     assert!(
@@ -148,7 +148,7 @@ fn a_level_without_a_meaning_is_refused() {
         run.stderr
     );
     let run = overlock(&["compact", "--level", "50"], "select 1");
-    assert_eq!(run.code, 2, "nothing to count with is named");
+    assert_eq!(run.code, 2, "no model or encoding given");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn what_is_no_text_is_refused_and_a_character_0_is_one() {
     let run = overlock(&["compact"], b"\x89PNG\0\0");
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));
     assert!(
-        run.stderr.contains("there is no text in standard input") && run.stderr.contains("hint: "),
+        run.stderr.contains("standard input is not text") && run.stderr.contains("hint: "),
         "{}",
         run.stderr
     );

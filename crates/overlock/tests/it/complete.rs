@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 
 use crate::program::{Run, TemporaryFile, TemporaryFolder, command, overlock, run};
 
-/// A server for the length of a test.
+/// A server for one test.
 pub(crate) struct Model {
     /// Runs the server.
     pub(crate) runtime: Runtime,
@@ -113,7 +113,7 @@ impl Model {
 }
 
 #[test]
-fn a_cut_document_comes_out_whole() {
+fn completes_a_cut_document() {
     let model = Model::new("complete-whole", &Behaviour::AS_ASKED, &[]);
     let run = model.complete(&["Write about rivers."]);
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -123,12 +123,12 @@ fn a_cut_document_comes_out_whole() {
         "{}",
         run.stderr
     );
-    assert!(run.stderr.contains("whole:"), "{}", run.stderr);
+    assert!(run.stderr.contains("complete:"), "{}", run.stderr);
     assert_eq!(model.calls(), 7);
 }
 
 #[test]
-fn machines_get_the_document_and_its_story() {
+fn json_shows_the_document_and_its_steps() {
     let model = Model::new("complete-json", &Behaviour::AS_ASKED, &[]);
     let run = model.complete(&["Write about rivers.", "--json"]);
     let answer = run.json();
@@ -157,16 +157,16 @@ fn machines_get_the_document_and_its_story() {
     let steps = shown["steps"].as_array().expect("a list").iter();
     let added = steps.map(|step| step["result"]["added"].as_str().expect("a text"));
     assert_eq!(added.collect::<String>(), model.document);
-    let told = model.inspect(&[id]);
+    let inspected = model.inspect(&[id]);
     assert!(
-        told.stdout.contains("outcome: complete") && told.stdout.contains("overlap"),
+        inspected.stdout.contains("outcome: complete") && inspected.stdout.contains("overlap"),
         "{}",
-        told.stdout
+        inspected.stdout
     );
 }
 
 #[test]
-fn what_a_failed_step_answered_is_recorded() {
+fn records_the_output_of_a_failed_step() {
     let behaviours = [Behaviour::AsAsked, Behaviour::Apologises];
     let model = Model::new("complete-raw", &behaviours, &[]);
     let run = model.complete(&["Write about rivers.", "--json"]);
@@ -185,7 +185,7 @@ fn what_a_failed_step_answered_is_recorded() {
 }
 
 #[test]
-fn prompts_come_from_files_and_standard_input_too() {
+fn reads_prompts_from_files_and_standard_input() {
     let model = Model::new("complete-input", &[], &[]);
     let prompt = TemporaryFile::new("prompt.txt", "Write about rivers.");
     assert_eq!(
@@ -215,21 +215,21 @@ fn prompts_come_from_files_and_standard_input_too() {
 }
 
 #[test]
-fn what_cannot_work_is_told_before_anything_is_asked() {
+fn refuses_impossible_options_before_the_first_call() {
     let model = Model::new("complete-usage", &Behaviour::AS_ASKED, &[]);
-    for (option, value, told) in [
+    for (option, value, expected) in [
         ("--strategy", "prefill", "upstream.prefill"),
         ("--max-output", "0", "--max-output"),
     ] {
         let run = model.complete(&["Rivers.", option, value]);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{option}");
-        assert!(run.stderr.contains(told), "{}", run.stderr);
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
     }
     assert_eq!(model.calls(), 0);
 }
 
 #[test]
-fn what_cannot_be_made_whole_is_partial_and_valid() {
+fn a_partial_document_is_valid() {
     let useless = [Behaviour::Apologises, Behaviour::SaysNothing];
     let model = Model::new("complete-partial", &useless, &[]);
     let run = model.complete(&["Write about rivers.", "--strategy", "overlap"]);
@@ -242,7 +242,7 @@ fn what_cannot_be_made_whole_is_partial_and_valid() {
         run.stderr
     );
 
-    // The hint is true: the run is taken up where it stands, and asks again.
+    // The hint works: the run is resumed with another call.
     let listed = model.inspect(&["--json"]).json();
     let before = model.calls();
     let again = model.complete(&["--resume", listed[0]["id"].as_str().expect("a name")]);
@@ -251,7 +251,7 @@ fn what_cannot_be_made_whole_is_partial_and_valid() {
 }
 
 #[test]
-fn a_schema_names_what_is_wrong_by_its_path() {
+fn schema_violations_have_their_path() {
     let model = Model::new("complete-schema", &[], &[]);
     let right = TemporaryFile::new("right.json", r#"{"type": "object", "required": ["rows"]}"#);
     assert_eq!(
@@ -270,7 +270,11 @@ fn a_schema_names_what_is_wrong_by_its_path() {
         r#"{"properties": {"rows": {"items": {"type": "string"}}}}"#,
     );
     let run = model.complete(&["Rivers.", "--schema", strings.path()]);
-    assert!(run.stderr.contains("in 40 more places"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("40 more schema violations"),
+        "{}",
+        run.stderr
+    );
     let run = model.complete(&["Rivers.", "--schema", strings.path(), "--json"]);
     assert_eq!(run.json()["schema"]["count"], 60);
     let mut definitions = vec![r#""d0": {}"#.to_owned()];
@@ -292,7 +296,7 @@ fn a_schema_names_what_is_wrong_by_its_path() {
 }
 
 #[test]
-fn bad_usage_says_what_would_be_right() {
+fn bad_usage_has_a_hint() {
     let check = |arguments: &[&str], expected: &str| {
         let run = overlock(arguments, "");
         assert_eq!(run.code, 2, "{}", run.stderr);
@@ -346,7 +350,7 @@ fn bad_usage_says_what_would_be_right() {
 }
 
 #[test]
-fn nobody_there_is_a_failed_run() {
+fn an_unreachable_upstream_is_a_failed_run() {
     let folder = TemporaryFolder::new("complete-nobody");
     let store = format!("sqlite://{}/runs.db", folder.path().display());
     let mut command = command(&[
@@ -369,7 +373,7 @@ fn nobody_there_is_a_failed_run() {
 }
 
 #[test]
-fn a_key_is_sent_and_never_told() {
+fn sends_the_key_and_never_shows_it() {
     let model = Model::new("complete-key", &[], &[Some(Fault::Status(401, None))]);
     let mut command = model.command(&["Hi", "--key-variable", "MY_SECRET", "--json"]);
     let run = run(command.env("MY_SECRET", "hunter2"), "");
@@ -381,7 +385,7 @@ fn a_key_is_sent_and_never_told() {
 }
 
 #[test]
-fn a_share_that_cannot_rise_says_how_to_go_on_without_it() {
+fn a_stalled_percentage_has_a_hint_how_to_resume() {
     let claims = [Behaviour::TellsProgress];
     let model = Model::with_rows("complete-stalled", 500, (150, 200), &claims, &[]);
     let variables = [
@@ -407,7 +411,7 @@ fn a_share_that_cannot_rise_says_how_to_go_on_without_it() {
 }
 
 #[test]
-fn what_the_model_names_is_counted_and_asked_for_once() {
+fn asks_once_what_to_count() {
     let model = Model::new("complete-measured", &Behaviour::AS_ASKED, &[]);
     let run = model.complete(&["Write about rivers.", "--kpi", "measured", "--json"]);
     let answer = run.json();
@@ -416,10 +420,10 @@ fn what_the_model_names_is_counted_and_asked_for_once() {
     assert_eq!(answer["kpis"][0]["json_path"], "$['rows'][*]");
     assert_eq!(answer["kpis"][0]["current_value"], 60);
     assert_eq!(answer["steps"][1]["kpis"][0]["target_value"], 60);
-    let told = model.inspect(&[&model.latest()]);
-    assert!(told.stdout.contains("kpis"), "{}", told.stdout);
+    let inspected = model.inspect(&[&model.latest()]);
+    assert!(inspected.stdout.contains("kpis"), "{}", inspected.stdout);
 
-    // A model that cannot be measured is asked no less.
+    // A model that names nothing to count still completes the document.
     let faults = [None, Some(Fault::Status(400, None))];
     let model = Model::new("complete-unmeasured", &Behaviour::AS_ASKED, &faults);
     let run = model.complete_with(
@@ -440,7 +444,7 @@ fn what_the_model_names_is_counted_and_asked_for_once() {
 }
 
 #[test]
-fn a_run_that_was_cut_off_while_measuring_does_not_ask_for_it_again() {
+fn a_resumed_run_does_not_ask_again_what_to_count() {
     let faults = [None, None, Some(Fault::Status(403, None))];
     let model = Model::new("complete-measured-again", &Behaviour::AS_ASKED, &faults);
     let run = model.complete(&["Write about rivers.", "--kpi", "measured"]);
@@ -457,7 +461,7 @@ fn a_run_that_was_cut_off_while_measuring_does_not_ask_for_it_again() {
 }
 
 #[test]
-fn who_counts_can_be_named() {
+fn the_tokenizer_can_be_chosen() {
     let model = Model::new("complete-counter", &[], &[]);
     let ask = |more: &[&str]| {
         let arguments = [&["Rivers.", "--model", "unheard-of"], more].concat();
@@ -493,7 +497,7 @@ fn who_counts_can_be_named() {
 }
 
 #[test]
-fn a_deadline_ends_a_run_with_what_there_is() {
+fn a_deadline_ends_a_run_with_a_partial_document() {
     let faults = [None, Some(Fault::Silence(0)), None];
     let model = Model::new("complete-deadline", &Behaviour::AS_ASKED, &faults);
     let deadline = [("OVERLOCK_COMPLETE_DEADLINE", "1s")];
@@ -515,7 +519,7 @@ fn a_deadline_ends_a_run_with_what_there_is() {
 }
 
 #[test]
-fn a_model_behind_anthropics_protocol_is_asked_in_the_way_it_takes() {
+fn completes_with_anthropics_protocol() {
     let variables = [
         ("OVERLOCK_UPSTREAM_API", "messages"),
         ("MY_SECRET", "hunter2"),
@@ -546,7 +550,7 @@ fn a_model_behind_anthropics_protocol_is_asked_in_the_way_it_takes() {
     let run = model.complete_with(&with_schema, &variables);
     assert_eq!(run.code, 1, "there are no pages");
     assert!(
-        run.stderr.contains("not held to the schema"),
+        run.stderr.contains("the schema is not sent to the model"),
         "{}",
         run.stderr
     );
@@ -572,7 +576,7 @@ fn a_model_behind_anthropics_protocol_is_asked_in_the_way_it_takes() {
 }
 
 #[test]
-fn a_run_that_was_killed_goes_on_and_asks_nothing_twice() {
+fn a_killed_run_resumes_without_repeating_calls() {
     for kill_after in 1..6 {
         let faults = vec![Some(Fault::Drip(15)); 40];
         let model = Model::new(
@@ -613,7 +617,7 @@ fn a_run_that_was_killed_goes_on_and_asks_nothing_twice() {
 
 #[cfg(unix)]
 #[test]
-fn a_run_that_was_called_off_says_so_and_goes_on() {
+fn a_cancelled_run_can_be_resumed() {
     for (called_off_in, fault) in [
         (1, Fault::NoAnswer),
         (2, Fault::Silence(0)),
@@ -636,9 +640,9 @@ fn a_run_that_was_called_off_says_so_and_goes_on() {
         wait_for_call(&model, called_off_in);
         crate::program::interrupt(&child);
         let output = crate::program::output_of(child);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.contains("it was cancelled"), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("it was cancelled"), "{stderr}");
 
         let listed = model.inspect(&["--json"]).json();
         assert_eq!(listed[0]["reason"], "cancelled");
@@ -654,8 +658,11 @@ fn a_run_that_was_called_off_says_so_and_goes_on() {
             assert_eq!(part["title"], "Rivers");
         }
 
-        // The hint is a command that works as it stands.
-        let hint = told.split_once("go on with: overlock ").expect("a hint").1;
+        // The hint is a working command.
+        let hint = stderr
+            .split_once("resume with: overlock ")
+            .expect("a hint")
+            .1;
         let arguments: Vec<&str> = hint.split_whitespace().collect();
         let run = overlock(&arguments, "");
         assert_eq!(
@@ -668,12 +675,12 @@ fn a_run_that_was_called_off_says_so_and_goes_on() {
         assert_eq!(
             steps,
             model.calls() - 1,
-            "only the call that was called off came to nothing"
+            "only the cancelled call is repeated"
         );
     }
 }
 
-/// Kills a process without a word while the server is answering its n-th call.
+/// Kills a process with SIGKILL while the server is answering its n-th call.
 fn kill_during_call(mut child: Child, model: &Model, call: usize) {
     wait_for_call(model, call);
     child.kill().expect("it is running");
@@ -695,14 +702,14 @@ fn strategies(run: &Run) -> Vec<String> {
 }
 
 #[test]
-fn commands_share_which_strategies_have_worked() {
+fn commands_share_strategy_results() {
     let model = Model::new("complete-strategies", &[Behaviour::Apologises], &[]);
     let pipeline = TemporaryFile::new(
         "strategies.yaml",
         "pipeline:\n  settings: {entry_step_id: ask, model: gpt-4o, max_context_tokens: 5000}\n  steps:\n    - {id: ask, action: call_model, prompt: Write about rivers., response: json, end: true}\n",
     );
     let (base, store) = (model.server.base(), model.store());
-    // How many calls of a pipeline ask for an overlap, and for a remainder.
+    // The number of calls of a pipeline that ask for an overlap, and for a remainder.
     let run_pipeline = || {
         let before = model.calls();
         let arguments = [

@@ -4,9 +4,9 @@ use serde_json::json;
 
 use crate::program::{Run, TemporaryFile, TemporaryFolder, command, overlock, run};
 
-/// What is told of a wrong configuration: all of `told`, in this order, and exit code 2.
+/// An invalid configuration gives all of `expected`, in this order, and exit code 2.
 #[track_caller]
-fn check_wrong(content: impl AsRef<[u8]>, told: &[&str]) {
+fn check_wrong(content: impl AsRef<[u8]>, expected: &[&str]) {
     let file = TemporaryFile::new(
         &format!("wrong-{}.toml", Location::caller().line()),
         content,
@@ -14,20 +14,20 @@ fn check_wrong(content: impl AsRef<[u8]>, told: &[&str]) {
     let run = overlock(&["models", "gpt-4", "--config", file.path()], "");
     assert_eq!((run.code, &*run.stdout), (2, ""), "{}", run.stderr);
     let mut rest = run.stderr.as_str();
-    for part in told {
+    for part in expected {
         let Some((_, after)) = rest.split_once(part) else {
-            panic!("{part:?} is not told in\n{}", run.stderr);
+            panic!("{part:?} is not in\n{}", run.stderr);
         };
         rest = after;
     }
 }
 
 #[test]
-fn an_unknown_key_is_told_with_its_place_and_what_was_meant() {
+fn reports_an_unknown_key_with_its_position_and_a_suggestion() {
     check_wrong(
         "# mine\n[budget]\nmodel = \"gpt-4\"\nmax-tokens = 5\n",
         &[
-            "error: there is no key `budget.max-tokens`",
+            "error: unknown key `budget.max-tokens`",
             ".toml:4:1\n",
             "4 │ max-tokens = 5\n",
             "  │ ^^^^^^^^^^\n",
@@ -54,24 +54,24 @@ fn an_unknown_key_is_told_with_its_place_and_what_was_meant() {
 }
 
 #[test]
-fn a_price_is_exact_or_it_is_told_what_is_wrong() {
+fn prices_are_exact_or_refused() {
     let right = TemporaryFile::new(
         "prices.toml",
         "[models.gpt-4]\ninput_price = 30\noutput_price = \"60.000000001\"\ncached_input_price = 0.1\n",
     );
-    let told = overlock(&["models", "openai/gpt-4", "--config", right.path()], "");
-    let line = "price of a million tokens: 30 in, 60.000000001 out, 0.1 in from a cache\n";
-    assert!(told.stdout.contains(line), "{told:?}");
-    let told = overlock(&["models", "gpt-4", "--json", "--config", right.path()], "");
+    let shown = overlock(&["models", "openai/gpt-4", "--config", right.path()], "");
+    let line = "price of a million tokens: 30 input, 60.000000001 output, 0.1 cached input\n";
+    assert!(shown.stdout.contains(line), "{shown:?}");
+    let shown = overlock(&["models", "gpt-4", "--json", "--config", right.path()], "");
     let prices = json!({ "input": "30", "output": "60.000000001", "cached_input": "0.1" });
-    assert_eq!(told.json()["prices"], prices);
-    // What one model costs says nothing about another.
+    assert_eq!(shown.json()["prices"], prices);
+    // Another model has no price.
     let other = overlock(&["models", "gpt-4-mine", "--config", right.path()], "");
     assert!(!other.stdout.contains("price"), "{other:?}");
     for wrong in ["-1", "0.1234567891", "\"free\"", "true", "1e3"] {
         check_wrong(
             format!("[models.gpt-4]\ninput_price = {wrong}\noutput_price = 1\n"),
-            &["`input_price` is", "what a million tokens cost", ":2:"],
+            &["`input_price` is", "the price of a million tokens", ":2:"],
         );
     }
     check_wrong(
@@ -81,27 +81,27 @@ fn a_price_is_exact_or_it_is_told_what_is_wrong() {
 }
 
 #[test]
-fn a_wrong_value_is_told_with_what_would_be_right() {
+fn reports_an_invalid_value_with_the_valid_ones() {
     check_wrong(
         "[budget]\nmax_tokens = \"many\"\n",
         &[
-            "`budget.max_tokens` is `many`, and must be a whole number from 0 on",
+            "`budget.max_tokens` is `many`, but must be a non-negative integer",
             ":2:14",
             "              ^^^^^^\n",
-            "hint: without this line it is 3000",
+            "hint: the default is 3000",
         ],
     );
     check_wrong(
         "budget.margin = -1\n",
-        &["is `-1`, and must be a whole number"],
+        &["is `-1`, but must be a non-negative integer"],
     );
     check_wrong(
         "budget.margin = 1.5\n",
-        &["is `1.5`, and must be a whole number"],
+        &["is `1.5`, but must be a non-negative integer"],
     );
     check_wrong(
         "budget.margin = 99999999999999999999\n",
-        &["must be a whole number"],
+        &["must be a non-negative integer"],
     );
     check_wrong(
         "budget.trim = \"newest\"\n",
@@ -109,19 +109,19 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
     );
     check_wrong(
         "budget.grow = 1\n",
-        &["is `1`, and must be `true` or `false`"],
+        &["is `1`, but must be `true` or `false`"],
     );
-    check_wrong("budget.model = []\n", &["is a list, and must be a text"]);
+    check_wrong(
+        "budget.model = []\n",
+        &["is an array, but must be a non-empty string"],
+    );
     check_wrong(
         "budget = 5\n",
-        &[
-            "`budget` is a whole number, and must be a table",
-            "`[budget]`",
-        ],
+        &["`budget` is an integer, but must be a table", "`[budget]`"],
     );
     check_wrong(
         "models = true\n",
-        &["`models` is a boolean, and must be a table"],
+        &["`models` is a boolean, but must be a table"],
     );
     check_wrong("models.x = 5\n", &["must be a table"]);
     check_wrong(
@@ -131,10 +131,10 @@ fn a_wrong_value_is_told_with_what_would_be_right() {
 }
 
 #[test]
-fn a_model_must_be_possible() {
+fn refuses_an_impossible_model() {
     check_wrong(
         "[models.x]\ntools = true\n",
-        &["the model `x` has no `window`", ":1:9"],
+        &["the model `x` needs a `window`", ":1:9"],
     );
     check_wrong("[models.x]\nwindow = 0\n", &["a `window` of 0"]);
     check_wrong(
@@ -148,7 +148,7 @@ fn a_model_must_be_possible() {
 }
 
 #[test]
-fn what_is_no_toml_is_told_with_its_place() {
+fn reports_invalid_toml_with_its_position() {
     check_wrong("[budget\n", &["this is not TOML", ":1:8", "1 │ [budget"]);
     check_wrong("[budget]\nmodel = gpt-4\n", &["this is not TOML", ":2:9"]);
     check_wrong("a = 1\na = 2\n", &["this is not TOML", "duplicate"]);
@@ -163,7 +163,7 @@ fn what_is_no_toml_is_told_with_its_place() {
 }
 
 #[test]
-fn nothing_in_a_file_steers_the_terminal() {
+fn a_configuration_cannot_control_the_terminal() {
     let file = TemporaryFile::new("steer.toml", "\"\\u001b[31m\" = 5 # \u{1}\n");
     let run = overlock(&["models", "--config", file.path()], "");
     assert_eq!(run.code, 2);
@@ -171,7 +171,7 @@ fn nothing_in_a_file_steers_the_terminal() {
 }
 
 #[test]
-fn a_named_file_must_be_there() {
+fn a_given_file_must_exist() {
     for path in ["/no/such/overlock.toml", "/tmp"] {
         let run = overlock(&["models", "--config", path], "");
         assert_eq!(run.code, 2);
@@ -220,7 +220,7 @@ fn the_nearest_file_is_used() {
 }
 
 #[test]
-fn flags_stand_over_the_environment_and_that_over_the_file() {
+fn flags_override_the_environment_and_that_overrides_the_file() {
     let file = TemporaryFile::new(
         "order.toml",
         "[budget]\nmodel = \"gpt-4\"\nmax_tokens = 1000\nmargin = 10\n",
@@ -261,7 +261,7 @@ fn a_bad_variable_is_an_error_and_a_near_miss_a_note() {
     assert_eq!((bad.code, &*bad.stdout), (2, ""));
     assert!(
         bad.stderr
-            .contains("`OVERLOCK_BUDGET_GROW` is `maybe`, and must be `true` or `false`"),
+            .contains("`OVERLOCK_BUDGET_GROW` is `maybe`, but must be `true` or `false`"),
         "{}",
         bad.stderr
     );
@@ -279,7 +279,7 @@ fn a_bad_variable_is_an_error_and_a_near_miss_a_note() {
 }
 
 #[test]
-fn help_says_where_the_file_is_looked_for() {
+fn help_lists_the_default_files() {
     for name in ["models", "fit"] {
         let help = overlock(&[name, "--help"], "").stdout;
         for word in ["--config", "OVERLOCK_CONFIG", "./overlock.toml"] {

@@ -1,4 +1,4 @@
-//! Many clients at once, of whom each looks at every event it gets.
+//! Many clients at once, each of which checks every event.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,37 +16,37 @@ use serde_json::{Value, json};
 
 /// The clients of one gateway.
 #[derive(Clone)]
-pub(crate) struct Crowd {
+pub(crate) struct Clients {
     http: Client<HttpConnector, Full<Bytes>>,
     address: String,
     ends: Arc<AtomicUsize>,
 }
 
-/// What a client asks.
+/// The request of a client.
 #[derive(Clone, Debug)]
-pub(crate) struct Question {
+pub(crate) struct ClientRequest {
     pub(crate) model: String,
     pub(crate) streams: bool,
     pub(crate) key: Option<String>,
 }
 
-/// What a client has seen of an answer.
+/// What a client has received of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct Received {
     pub(crate) events: usize,
     pub(crate) ids: BTreeSet<String>,
     pub(crate) roles: usize,
     pub(crate) content: String,
     pub(crate) finishes: Vec<String>,
     pub(crate) usages: Vec<Value>,
-    /// How often it was told that this is all.
+    /// The number of end events.
     pub(crate) ends: usize,
 }
 
-/// Why there is no more of an answer.
+/// Why an answer ended.
 pub(crate) type Broken = String;
 
-impl Crowd {
+impl Clients {
     pub(crate) fn new(address: &str) -> Self {
         Self {
             http: Client::builder(TokioExecutor::new()).build_http(),
@@ -55,17 +55,17 @@ impl Crowd {
         }
     }
 
-    /// How many were told how their answer ends.
+    /// The number of clients that have received the end of their answer.
     pub(crate) fn ends(&self) -> usize {
         self.ends.load(Ordering::Relaxed)
     }
 
-    /// Asks, and reads the answer to its end, or until so many events of it have come.
+    /// Sends a request, and reads the answer to its end or up to a number of events.
     pub(crate) async fn ask(
         &self,
-        question: &Question,
+        question: &ClientRequest,
         most: usize,
-        seen: &mut Seen,
+        seen: &mut Received,
     ) -> Result<(), Broken> {
         let broken = |error: &dyn std::fmt::Display| error.to_string();
         let request = question.request(&self.address);
@@ -110,13 +110,13 @@ impl Crowd {
         Ok(())
     }
 
-    fn take(&self, value: &Value, said: &str, seen: &mut Seen) {
+    fn take(&self, value: &Value, said: &str, seen: &mut Received) {
         seen.take(value, said);
         let is_end = !value["choices"][0]["finish_reason"].is_null();
         self.ends.fetch_add(usize::from(is_end), Ordering::Relaxed);
     }
 
-    /// What the gateway says at a path.
+    /// The response of the gateway at a path.
     pub(crate) async fn get(&self, path: &str) -> String {
         let request = Request::get(format!("http://{}{path}", self.address))
             .body(Full::default())
@@ -127,7 +127,7 @@ impl Crowd {
     }
 }
 
-impl Question {
+impl ClientRequest {
     fn request(&self, address: &str) -> Request<Full<Bytes>> {
         let mut body = json!({
             "model": self.model,
@@ -148,8 +148,8 @@ impl Question {
     }
 }
 
-impl Seen {
-    /// Takes an event, or an answer that came at once.
+impl Received {
+    /// Adds an event, or an answer that is not streamed.
     fn take(&mut self, value: &Value, said: &str) {
         self.events += 1;
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -168,7 +168,7 @@ impl Seen {
         }
     }
 
-    /// What is wrong with it as an answer that gives all of a document.
+    /// Why it is not a correct answer with the complete document.
     pub(crate) fn fault(&self, document: &str) -> Option<String> {
         let Self {
             ids,
@@ -198,7 +198,7 @@ impl Seen {
     }
 }
 
-/// A report of about so many bytes that shares no section with that of another number.
+/// A report of about this many bytes. Reports with different numbers share no section.
 pub(crate) fn report(number: usize, bytes: usize) -> String {
     let mut text = format!("{{\"title\": \"Bericht {number} – 概要\", \"sections\": [");
     for name in number * 1000.. {
@@ -217,7 +217,7 @@ pub(crate) fn report(number: usize, bytes: usize) -> String {
     text + "\n]}"
 }
 
-/// A model that knows a report, and is cut off after about so many bytes at every answer.
+/// A model that writes a report in answers that are cut after about this many bytes.
 pub(crate) fn cutting(number: usize, document: &str, breath: usize) -> (String, Script) {
     let script = Script {
         document: document.to_owned(),
@@ -228,7 +228,7 @@ pub(crate) fn cutting(number: usize, document: &str, breath: usize) -> (String, 
     (model(number), script)
 }
 
-/// The name of a model that knows the report of this number.
+/// The name of the model that writes the report with this number.
 pub(crate) fn model(number: usize) -> String {
     format!("report-{number}")
 }

@@ -27,7 +27,7 @@ fn check_cut(text: &str, place: &str, path: &str, offset: usize) {
 }
 
 #[test]
-fn says_where_a_text_stops() {
+fn shows_where_a_text_was_cut() {
     check_cut("{\"a\":[", "container-start", "/a", 6);
     check_cut("{\"a\":1,\"b", "key", "", 9);
     check_cut("{\"a\":\"xy", "string", "/a", 8);
@@ -41,7 +41,7 @@ fn the_offset_is_into_the_text_as_given() {
 }
 
 #[test]
-fn shows_what_was_open_and_what_would_close_it() {
+fn shows_open_containers_and_closers() {
     let run = overlock(&["cut"], "{\"rows\":[[\"Oslo\",4],[\"Ber");
     assert!(
         run.stdout.contains("open: { rows: [ 1: [ 0: \"\n"),
@@ -57,7 +57,7 @@ fn shows_what_was_open_and_what_would_close_it() {
 }
 
 #[test]
-fn the_trail_shows_keys_as_they_are() {
+fn the_trail_shows_unescaped_keys() {
     let run = overlock(&["cut"], r#"{"a/b":{"~":[{"\u001b[31m":[0,"#);
     assert!(
         run.stdout.contains("open: { a/b: { ~: [ 0: { ␛[31m: [\n"),
@@ -81,7 +81,7 @@ fn complete_json_has_no_cut() {
 }
 
 #[test]
-fn machines_get_every_context_by_its_name() {
+fn json_has_all_contexts() {
     let text = r#"{"sections":[{"id":"a","content_type":"bullet_list","elements":[{"items":["x","y"]}]},{"id":"b"#;
     let run = overlock(&["cut", "--json"], text);
     assert_eq!(

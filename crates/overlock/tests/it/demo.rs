@@ -10,7 +10,7 @@ fn check_identical(arguments: &[&str], document: Option<&str>) {
         0,
         "{arguments:?}: {}\n{}",
         run.stderr,
-        told(&run.json())
+        describe_calls(&run.json())
     );
     let answer = run.json();
     assert_eq!(answer["identical"], json!(true));
@@ -19,8 +19,8 @@ fn check_identical(arguments: &[&str], document: Option<&str>) {
     }
 }
 
-/// What happened, for a failure message.
-fn told(answer: &Value) -> String {
+/// The calls, for a failure message.
+fn describe_calls(answer: &Value) -> String {
     let calls = answer["calls"].as_array().map_or(&[][..], Vec::as_slice);
     let lines: Vec<_> = calls
         .iter()
@@ -30,7 +30,7 @@ fn told(answer: &Value) -> String {
 }
 
 #[test]
-fn every_seed_ends_with_the_whole_document() {
+fn every_seed_ends_with_the_complete_document() {
     for seed in 0..60 {
         check_identical(&["--seed", &seed.to_string()], None);
     }
@@ -40,14 +40,14 @@ fn every_seed_ends_with_the_whole_document() {
 fn other_seeds_cut_elsewhere() {
     let cuts = |seed| {
         let answer = overlock(&["demo", "--json", "--seed", seed], "").json();
-        told(&answer)
+        describe_calls(&answer)
     };
     assert_eq!(cuts("7"), cuts("7"));
     assert_ne!(cuts("7"), cuts("8"));
 }
 
 #[test]
-fn any_document_will_do() {
+fn plays_any_document() {
     let rows: Vec<_> = (0..400)
         .map(|row| json!({"row": row, "zeros": [0, 0, 0], "same": "same"}))
         .collect();
@@ -81,7 +81,7 @@ fn any_document_will_do() {
 }
 
 #[test]
-fn tells_every_cut_and_every_seam_and_the_whole_document() {
+fn prints_every_cut_and_seam_and_the_document() {
     let run = overlock(&["demo"], "");
     assert_eq!(run.code, 0, "{}", run.stderr);
     let answer = overlock(&["demo", "--json"], "").json();
@@ -111,14 +111,14 @@ fn tells_every_cut_and_every_seam_and_the_whole_document() {
 }
 
 #[test]
-fn is_told_the_same_every_time() {
+fn prints_the_same_every_time() {
     let first = overlock(&["demo"], "");
     assert_eq!(overlock(&["demo"], "").stdout, first.stdout);
     assert_eq!(first.stderr, "");
 }
 
 #[test]
-fn every_call_fits_the_window_and_asks_for_no_more_than_it_holds() {
+fn every_call_fits_the_window() {
     let answer = overlock(&["demo", "--json"], "").json();
     for call in answer["calls"].as_array().expect("there are calls") {
         let tokens = |key: &str| call[key].as_u64().expect("a number");
@@ -131,7 +131,7 @@ fn every_call_fits_the_window_and_asks_for_no_more_than_it_holds() {
 }
 
 #[test]
-fn leaves_nothing_behind_unless_it_is_asked_to() {
+fn records_nothing_without_a_store() {
     let folder = TemporaryFolder::new("demo-store");
     let home = folder.path().join("data");
     let play = |arguments: &[&str]| {
@@ -155,9 +155,9 @@ fn leaves_nothing_behind_unless_it_is_asked_to() {
 }
 
 #[test]
-fn a_document_that_is_not_whole_is_bad_usage() {
-    for (content, told) in [
-        ("[1, 2", "is cut itself"),
+fn refuses_an_incomplete_document() {
+    for (content, expected) in [
+        ("[1, 2", "is incomplete"),
         ("[1, 2,]", "is not JSON"),
         ("", "is empty"),
     ] {
@@ -165,7 +165,7 @@ fn a_document_that_is_not_whole_is_bad_usage() {
         let run = overlock(&["demo", "--document", file.path()], "");
         assert_eq!((run.code, &*run.stdout), (2, ""), "{content:?}");
         assert!(
-            run.stderr.contains(told) && run.stderr.contains(file.path()),
+            run.stderr.contains(expected) && run.stderr.contains(file.path()),
             "{}",
             run.stderr
         );

@@ -4,26 +4,26 @@ use crate::program::{Run, TemporaryFile, overlock};
 
 const LEVELS: usize = 1_000_000;
 
-/// A document that opens a million containers, and what its commands answer.
-struct Deep {
+/// A document that opens a million containers, with the expected output of the commands.
+struct DeepDocument {
     text: String,
     place: &'static str,
     closed: String,
-    /// What makes it whole.
+    /// The closing brackets.
     rest: String,
 }
 
-fn documents() -> [Deep; 2] {
+fn documents() -> [DeepDocument; 2] {
     let (arrays, objects) = ("[".repeat(LEVELS), "{\"a\":".repeat(LEVELS));
     let (square, curly) = ("]".repeat(LEVELS), "}".repeat(LEVELS));
     [
-        Deep {
+        DeepDocument {
             place: "container-start",
             closed: format!("{arrays}{square}"),
             rest: square,
             text: arrays,
         },
-        Deep {
+        DeepDocument {
             place: "after-colon",
             closed: format!("{}{{{curly}", &objects[..objects.len() - "{\"a\":".len()]),
             rest: format!("1{curly}"),
@@ -40,7 +40,7 @@ fn run(arguments: &[&str], text: &str) -> Run {
 }
 
 #[test]
-fn cut_shows_the_place_and_elides_the_path() {
+fn cut_shortens_the_path() {
     for document in documents() {
         let cut = run(&["cut"], &document.text);
         assert!(
@@ -54,7 +54,7 @@ fn cut_shows_the_place_and_elides_the_path() {
 }
 
 #[test]
-fn cut_answers_machines_with_every_context() {
+fn cut_prints_all_contexts_as_json() {
     for document in documents() {
         let answer = run(&["cut", "--json"], &document.text).json();
         assert_eq!(answer["cut"]["place"], document.place);
@@ -67,7 +67,7 @@ fn cut_answers_machines_with_every_context() {
 }
 
 #[test]
-fn close_and_repair_end_every_level() {
+fn close_and_repair_close_every_level() {
     for document in documents() {
         for name in ["close", "repair"] {
             let closed = run(&[name], &document.text);
@@ -86,7 +86,7 @@ fn render_writes_every_level_or_as_many_as_the_limit_allows() {
         let rendered = run(&["render", "--limit", "1000"], &document.text).stdout;
         let (elision, inner) = rendered
             .split_once(" levels …")
-            .expect("not all levels have room");
+            .expect("not all levels fit");
         assert!(elision.starts_with("… 99"), "{rendered}");
         assert!(document.text.ends_with(inner), "{rendered}");
         let length = rendered.chars().count();
@@ -106,7 +106,7 @@ fn stitch_joins_at_the_innermost_level() {
 }
 
 #[test]
-fn what_is_deep_and_malformed_is_repaired_all_the_same() {
+fn repairs_deep_malformed_documents() {
     const COMMANDS: [&[&str]; 6] = [
         &["cut"],
         &["cut", "--json"],
@@ -115,7 +115,7 @@ fn what_is_deep_and_malformed_is_repaired_all_the_same() {
         &["render"],
         &["render", "--limit", "1000"],
     ];
-    // Round brackets are no JSON for any command but `repair`, and between words not even for it.
+    // Round brackets are JSON only for `repair`, and not between words.
     let (square, round) = ([1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 1, 1]);
     for (opener, end, codes) in [
         ("[", "x", square),
@@ -140,7 +140,7 @@ fn what_is_deep_and_malformed_is_repaired_all_the_same() {
     }
 }
 
-/// Runs a command in a shell with so many kilobytes of memory.
+/// Runs a command in a shell with a memory limit in kilobytes.
 #[cfg(target_os = "linux")]
 fn run_within(kilobytes: u32, command: &str) -> std::process::Output {
     use std::process::{Command, Stdio};
@@ -157,11 +157,11 @@ fn run_within(kilobytes: u32, command: &str) -> std::process::Output {
         .expect("there is a shell")
 }
 
-/// Three million levels: the text, and 16 bytes a level at most, beside what the program needs for
-/// a short text.
+/// Three million levels take the memory of a short text, plus the text and at most 16 bytes per
+/// level.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_level_costs_a_few_bytes() {
+fn a_level_takes_a_few_bytes_of_memory() {
     const MOST_KILOBYTES: u32 = (3_000_000 + 3_000_000 * 16) / 1024;
     let succeeds = |output: &std::process::Output| matches!(output.status.code(), Some(0 | 1));
     let short = TemporaryFile::new("short", "[1,");
@@ -187,8 +187,8 @@ fn a_level_costs_a_few_bytes() {
                 .replace("FILE", file.path())
                 .replace("FRAGMENT", fragment.path());
             let output = run_within(most, &command);
-            let told = String::from_utf8_lossy(&output.stderr);
-            assert!(succeeds(&output), "{command}: {told}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(succeeds(&output), "{command}: {stderr}");
         }
     }
 }

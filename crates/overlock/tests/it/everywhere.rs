@@ -7,17 +7,17 @@ use crate::program::{TemporaryFile, TemporaryFolder, Watchdog, command, overlock
 const READERS: [&str; 4] = ["cut", "close", "repair", "render"];
 
 #[test]
-fn unreadable_input_is_told_with_a_hint() {
+fn unreadable_input_has_a_hint() {
     for name in READERS {
-        for (path, told) in [
-            ("/no/such/file", "no file `/no/such/file`"),
+        for (path, expected) in [
+            ("/no/such/file", "no such file: `/no/such/file`"),
             ("/tmp", "is a directory"),
         ] {
             for form in [&[][..], &["--json"], &["--jsonl"]] {
                 let arguments = [&[name, path], form].concat();
                 let run = overlock(&arguments, "");
                 assert_eq!((run.code, &*run.stdout), (2, ""), "{arguments:?}");
-                assert!(run.stderr.contains(told), "{}", run.stderr);
+                assert!(run.stderr.contains(expected), "{}", run.stderr);
                 assert!(run.stderr.contains("hint: "), "{}", run.stderr);
             }
         }
@@ -25,7 +25,7 @@ fn unreadable_input_is_told_with_a_hint() {
 }
 
 #[test]
-fn an_empty_file_and_a_file_without_json_are_negative_answers() {
+fn an_empty_file_and_a_file_without_json_end_with_1() {
     let empty = TemporaryFile::new("empty", "");
     let prose = TemporaryFile::new("prose", "Nothing to see here, move along.");
     for name in READERS {
@@ -38,7 +38,7 @@ fn an_empty_file_and_a_file_without_json_are_negative_answers() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_dropped_and_counted() {
+fn drops_and_counts_invalid_bytes() {
     for name in READERS {
         let run = overlock(&[name], b"{\"a\": \"x\xff\xfey\", \"b\": [1, 2");
         assert!(run.code <= 1, "{name}: {}", run.stderr);
@@ -54,14 +54,14 @@ fn bytes_that_are_no_text_are_dropped_and_counted() {
 }
 
 #[test]
-fn half_a_character_at_the_end_is_no_fault() {
+fn an_incomplete_character_at_the_end_is_no_error() {
     let run = overlock(&["close"], b"[\"\xe2\x82");
     assert_eq!((run.code, &*run.stdout), (0, "[\"\"]"), "{}", run.stderr);
     assert!(!run.stderr.contains("dropped 2 bytes"), "{}", run.stderr);
 }
 
 #[test]
-fn a_file_and_standard_input_give_the_same_answer() {
+fn a_file_and_standard_input_give_the_same_result() {
     let file = TemporaryFile::new("same", "{\"a\": [1, \"tw");
     for name in READERS {
         let from_file = overlock(&[name, file.path()], "");
@@ -115,7 +115,7 @@ fn a_closed_pipe_is_not_an_error() {
             .spawn()
             .expect("the binary was built with the tests");
         let _watchdog = Watchdog::over(&child);
-        // The reader takes one byte and goes.
+        // The reader takes one byte and closes the pipe.
         let mut stdout = child.stdout.take().expect("it is piped");
         stdout.read_exact(&mut [0]).expect("there is a first byte");
         drop(stdout);
@@ -130,7 +130,7 @@ fn a_closed_pipe_is_not_an_error() {
 }
 
 #[test]
-fn every_command_explains_itself_with_an_example() {
+fn every_help_text_has_an_example() {
     for name in [
         "cut",
         "close",
@@ -162,7 +162,7 @@ fn every_command_explains_itself_with_an_example() {
 }
 
 #[test]
-fn what_the_examples_print_is_what_they_show() {
+fn examples_print_what_they_show() {
     let folder = TemporaryFolder::new("examples");
     let binaries = Path::new(env!("CARGO_BIN_EXE_overlock")).parent();
     let binaries = binaries.expect("it is in a folder").display();

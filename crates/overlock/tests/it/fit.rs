@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::program::{TemporaryFile, TemporaryFolder, command, overlock, run};
 
-/// Input, available, adjusted, overflow of the documented estimate.
+/// Input, available, adjusted and overflow of the documented estimate.
 #[track_caller]
 fn check_estimate(arguments: &[&str], expected: (u64, i64, u64, u64), adjustment: &str) {
     let run = overlock(&[&["fit", "--json"], arguments].concat(), "");
@@ -20,7 +20,7 @@ fn check_estimate(arguments: &[&str], expected: (u64, i64, u64, u64), adjustment
 }
 
 #[test]
-fn the_documented_estimate_comes_out_exactly() {
+fn computes_the_documented_estimate() {
     check_estimate(
         &[
             "--model",
@@ -65,7 +65,7 @@ fn the_documented_estimate_comes_out_exactly() {
 }
 
 #[test]
-fn an_estimate_takes_no_more_messages_than_it_may() {
+fn an_estimate_respects_the_message_limit() {
     check_estimate(
         &[
             "--model",
@@ -115,7 +115,7 @@ fn an_estimate_never_wraps() {
 }
 
 #[test]
-fn people_see_the_estimate_as_a_calculation() {
+fn prints_the_estimate_as_a_calculation() {
     let run = overlock(
         &[
             "fit",
@@ -130,10 +130,10 @@ fn people_see_the_estimate_as_a_calculation() {
     );
     assert_eq!(run.code, 0);
     for line in [
-        "gpt-3.5-turbo: a window of 16,385 tokens; estimated at 250 tokens a message",
+        "gpt-3.5-turbo: a window of 16,385 tokens; estimated at 250 tokens per message",
         "H history        12,500  12,500",
         "  available   3,285  = 16,385 − 13,000 − 100",
-        "  adjusted    3,285  ⚠ REDUCED: there is no more room",
+        "  adjusted    3,285  ⚠ REDUCED: the window has no more room",
         " S system prompt 3.1%   H history 76%   C completion 20%   - margin 0.6%",
     ] {
         assert!(
@@ -145,11 +145,16 @@ fn people_see_the_estimate_as_a_calculation() {
 }
 
 #[test]
-fn an_estimate_for_an_unknown_model_says_so() {
+fn notes_an_unknown_model_of_an_estimate() {
     let run = overlock(&["fit", "--model", "zzqq", "--messages", "5", "--json"], "");
     assert_eq!(run.json()["window"], json!(8192));
     assert_eq!(run.json()["found"], json!("default"));
-    assert!(run.stderr.contains("8192 is a guess"), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("assuming a context window of 8192 tokens"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -170,7 +175,7 @@ fn bad_numbers_are_bad_usage() {
     }
     let run = overlock(&["fit", "--messages", "5"], "");
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("no model is named"), "{}", run.stderr);
+    assert!(run.stderr.contains("no model given"), "{}", run.stderr);
     assert!(
         run.stderr.contains("hint: give one with --model"),
         "{}",
@@ -178,7 +183,7 @@ fn bad_numbers_are_bad_usage() {
     );
 }
 
-/// Fills a window of 8,192 tokens several times over.
+/// A request several times larger than a window of 8,192 tokens.
 fn long_request() -> Value {
     let sentence = "The quick brown fox jumps over the lazy dog and runs along the river bank. ";
     let mut messages = vec![json!({"role": "system", "content": "You are careful."})];
@@ -203,7 +208,7 @@ fn short_request() -> Value {
     })
 }
 
-/// Whether the figures of an answer keep to the window.
+/// Whether the figures fit the window.
 #[track_caller]
 fn check_fits(answer: &Value) {
     let figure = |name: &str| {
@@ -227,7 +232,7 @@ fn check_fits(answer: &Value) {
 }
 
 #[test]
-fn a_request_that_fits_comes_back_as_it_is() {
+fn a_request_that_fits_is_unchanged() {
     let request = short_request();
     let run = overlock(&["fit"], request.to_string());
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -246,7 +251,7 @@ fn a_request_that_fits_comes_back_as_it_is() {
 }
 
 #[test]
-fn what_stays_of_a_request_stays_as_it_was_written() {
+fn keeps_the_text_of_what_remains() {
     let whole = "{ \"model\": \"gpt-4\", \"seed\": 1e3,\r\n  \"x\": [1.50, -0.0, 1E400],\n  \
                  \"messages\": [ {\"role\": \"user\", \"content\": \"h\\u0069\\/\", \"k\": 1e2} ],\n  \
                  \"stream\": true, \"max_tokens\": 10 }\n";
@@ -269,7 +274,7 @@ fn what_stays_of_a_request_stays_as_it_was_written() {
 }
 
 #[test]
-fn a_key_that_is_there_twice_is_sent_as_it_was_counted() {
+fn a_duplicate_key_is_sent_as_it_was_counted() {
     let twice = r#"{"model":"gpt-4","max_tokens":5,"messages":[],
         "messages":[{"role":"user","content":"Hi"}]}"#;
     let run = overlock(&["fit"], twice);
@@ -296,30 +301,31 @@ fn explanations_agree_with_the_figures() {
         by.map(|(asked, given)| asked - given).expect("figures")
     };
     let history = part("history");
-    let told = history["explanation"].as_str().expect("a text");
+    let explanation = history["explanation"].as_str().expect("a text");
     let by = shrank(&history);
     assert!(
-        told.starts_with(&format!("shrank by at least {by} (")),
+        explanation.starts_with(&format!("shrank by at least {by} (")),
         "{history}"
     );
     let (kept, dropped) = (history["kept"].as_u64(), history["dropped"].as_u64());
     let all = kept.zip(dropped).map(|(kept, dropped)| kept + dropped);
     let (kept, all) = (kept.expect("a number"), all.expect("a number"));
     assert!(
-        told.ends_with(&format!("{kept} of {all} messages stay")),
+        explanation.ends_with(&format!("{kept} of {all} messages stay")),
         "{history}"
     );
     let completion = part("completion");
     let by = shrank(&completion);
-    let told = completion["explanation"].as_str().expect("a text");
+    let explanation = completion["explanation"].as_str().expect("a text");
     assert!(
-        told.starts_with(&format!("shrank by {by} (")) && !told.contains("to its minimum"),
+        explanation.starts_with(&format!("shrank by {by} ("))
+            && !explanation.contains("to its minimum"),
         "{completion}"
     );
 }
 
 #[test]
-fn machines_get_the_figures_and_the_request() {
+fn json_has_the_figures_and_the_request() {
     let request = short_request();
     let run = overlock(&["fit", "--json"], request.to_string());
     assert_eq!((run.code, &*run.stderr), (0, ""));
@@ -331,7 +337,7 @@ fn machines_get_the_figures_and_the_request() {
         (&answer["counter"], &answer["provenance"]),
         (&json!("cl100k_base"), &json!("exact"))
     );
-    // 3 around each message, 1 for its role, 4 and 6 of text, 3 for the reply.
+    // 3 tokens around each message, 1 for its role, 4 and 6 for its text, 3 for the reply.
     assert_eq!(answer["input_token_count"], json!(21));
     assert_eq!(answer["message_count"], json!(1));
     assert_eq!(answer["memory_count"], json!(0));
@@ -367,13 +373,13 @@ fn a_long_conversation_loses_its_oldest_turns() {
     assert_eq!(fitted["temperature"], json!(0.25));
     assert_eq!(answer["message_count"], json!(messages.len() - 1));
 
-    // What was fitted fits, and stays as it is.
+    // A fitted request is not changed again.
     let again = overlock(&["fit", "--json"], fitted.to_string()).json();
     assert_eq!(&again["request"], fitted);
 }
 
 #[test]
-fn the_oldest_turns_can_be_told_in_a_line_each() {
+fn summarises_the_oldest_turns_in_a_line_each() {
     let run = overlock(
         &["fit", "--json", "--trim", "summary"],
         long_request().to_string(),
@@ -386,12 +392,12 @@ fn the_oldest_turns_can_be_told_in_a_line_each() {
 }
 
 #[test]
-fn what_cannot_fit_is_refused_with_what_would_help() {
+fn refuses_what_cannot_fit_with_hints() {
     let mut request = short_request();
     request["messages"][0]["content"] = json!("word ".repeat(20_000));
     let run = overlock(&["fit"], request.to_string());
     assert_eq!((run.code, &*run.stdout), (1, ""));
-    for told in [
+    for expected in [
         "✗ OVER BUDGET by ",
         "▲ the window ends here",
         "error: the request does not fit: ",
@@ -399,7 +405,11 @@ fn what_cannot_fit_is_refused_with_what_would_help() {
         "hint: shorten `system prompt` from ",
         "use a model with a window of at least ",
     ] {
-        assert!(run.stderr.contains(told), "{told:?} in\n{}", run.stderr);
+        assert!(
+            run.stderr.contains(expected),
+            "{expected:?} in\n{}",
+            run.stderr
+        );
     }
     let run = overlock(&["fit", "--json"], request.to_string());
     assert_eq!(run.code, 1);
@@ -433,17 +443,21 @@ fn a_pending_tool_result_is_never_dropped() {
     let request = json!({"model": "gpt-4", "messages": pending}).to_string();
     let run = overlock(&["fit"], &request);
     assert_eq!((run.code, &*run.stdout), (1, ""));
-    for told in [
+    for expected in [
         "✗ OVER BUDGET by ",
         "the largest part is `open turn`",
         "hint: shorten `open turn` from ",
     ] {
-        assert!(run.stderr.contains(told), "{told:?} in\n{}", run.stderr);
+        assert!(
+            run.stderr.contains(expected),
+            "{expected:?} in\n{}",
+            run.stderr
+        );
     }
     let answer = overlock(&["fit", "--json"], &request).json();
     assert_eq!(answer["error"]["code"], json!("context-length-exceeded"));
 
-    // Older turns give way to it.
+    // Older turns are dropped for it.
     let older = [
         json!({"role": "user", "content": words}),
         json!({"role": "assistant", "content": "Thanks."}),
@@ -465,11 +479,11 @@ fn the_figures_of_a_refusal_add_up() {
     let question = json!({"role": "user", "content": "Hi"});
     for request in [
         json!({"messages": [{"role": "system", "content": words}, question]}),
-        // Without a question everything stays.
+        // Without a user message nothing is dropped.
         json!({"messages": [{"role": "assistant", "content": words}]}),
-        // What follows the question is part of it.
+        // Messages after the last user message belong to it.
         json!({"messages": [question, {"role": "assistant", "content": words}]}),
-        // A tool that must be called cannot go.
+        // A tool that must be called is never dropped.
         json!({"messages": [question], "tools": [tool],
                "tool_choice": {"type": "function", "function": {"name": "f"}}}),
     ] {
@@ -500,14 +514,14 @@ fn without_trimming_a_long_conversation_is_refused() {
     assert_eq!((run.code, &*run.stdout), (1, ""));
     assert!(
         run.stderr
-            .contains("hint: let the oldest turns go with --trim oldest"),
+            .contains("hint: drop the oldest turns with --trim oldest"),
         "{}",
         run.stderr
     );
 }
 
 #[test]
-fn flags_stand_over_the_request() {
+fn flags_override_the_request() {
     let ask = |flags: &[&str]| {
         let run = overlock(
             &[&["fit", "--json"], flags].concat(),
@@ -535,7 +549,7 @@ fn flags_stand_over_the_request() {
 }
 
 #[test]
-fn settings_decide_where_flags_and_request_are_silent() {
+fn settings_are_the_defaults_of_flags_and_request() {
     let file = TemporaryFile::new(
         "fit.toml",
         "[budget]\nmodel = \"small\"\nmax_tokens = 321\nmargin = 11\n\
@@ -565,15 +579,14 @@ fn settings_decide_where_flags_and_request_are_silent() {
     );
     let run = overlock(&["fit", "--config", file.path()], request.to_string());
     assert!(
-        run.stderr
-            .contains("⚠ REDUCED: the model answers at most this"),
+        run.stderr.contains("⚠ REDUCED: the model's longest answer"),
         "{}",
         run.stderr
     );
 }
 
 #[test]
-fn memories_and_context_go_into_the_prompt() {
+fn adds_memories_and_context_to_the_prompt() {
     let memories = TemporaryFile::new(
         "memories.json",
         r#"[{"text": "Ada likes rivers.", "importance": 0.9, "age_days": 1},
@@ -611,7 +624,7 @@ fn memories_and_context_go_into_the_prompt() {
         );
         assert_eq!((run.code, &*run.stdout), (2, ""), "{wrong}");
         assert!(
-            run.stderr.contains("is no list of memories"),
+            run.stderr.contains("is not a list of memories"),
             "{}",
             run.stderr
         );
@@ -619,7 +632,7 @@ fn memories_and_context_go_into_the_prompt() {
 }
 
 #[test]
-fn every_part_gives_way_as_it_is_set_to() {
+fn every_part_is_reduced_by_its_settings() {
     let memories = TemporaryFile::new(
         "set-memories.json",
         r#"[{"text": "Ada likes rivers.", "importance": 0.9, "age_days": 1},
@@ -660,13 +673,13 @@ fn every_part_gives_way_as_it_is_set_to() {
     );
 
     let plain = ask(&long_request(), &[]);
-    // What matters less than the history finds no room beside it, until it matters more.
+    // Parts with a lower priority than the history get no room, parts with a higher one do.
     assert_eq!(plain["memory_count"], json!(0));
-    let told = ask(
+    let answer = ask(
         &long_request(),
         &[("OVERLOCK_BUDGET_MEMORIES_PRIORITY", "65")],
     );
-    assert_eq!(told["memory_count"], json!(1));
+    assert_eq!(answer["memory_count"], json!(1));
     let short = ask(&long_request(), &[("OVERLOCK_BUDGET_HISTORY_MAX", "1000")]);
     assert!(history(&short) <= Some(1000), "{short}");
     assert_eq!(short["adjusted_max_tokens"], json!(3000));
@@ -684,7 +697,7 @@ fn every_part_gives_way_as_it_is_set_to() {
 }
 
 #[test]
-fn settings_that_contradict_each_other_are_told() {
+fn refuses_contradicting_settings() {
     let mut command = command(&["fit"]);
     command.envs([
         ("OVERLOCK_BUDGET_HISTORY_MIN", "9"),
@@ -700,7 +713,7 @@ fn settings_that_contradict_each_other_are_told() {
 }
 
 #[test]
-fn what_only_stands_in_is_called_an_estimate() {
+fn a_substitute_tokenizer_gives_an_estimate() {
     for model in ["claude-3-opus", "llama3.2:3b", "zzqq"] {
         let run = overlock(
             &["fit", "--json", "--model", model],
@@ -713,8 +726,7 @@ fn what_only_stands_in_is_called_an_estimate() {
             (&json!("estimate"), &json!(200))
         );
         assert!(
-            run.stderr
-                .contains("counted with o200k_base, which is an estimate"),
+            run.stderr.contains("estimated with o200k_base"),
             "{}",
             run.stderr
         );
@@ -749,14 +761,14 @@ fn the_fitted_request_can_be_written_to_a_file() {
 }
 
 #[test]
-fn what_is_no_request_is_told_with_its_place() {
+fn reports_the_position_of_an_invalid_request() {
     let user = json!({"role": "user", "content": "Hi"});
     let with = |key: &str, value: Value| {
         let mut request = json!({"model": "gpt-4", "messages": [user]});
         request[key] = value;
         request.to_string()
     };
-    for (request, told) in [
+    for (request, expected) in [
         (String::new(), "not JSON"),
         ("{\"messages\": [".into(), "not JSON"),
         ("[]".into(), "must be an object"),
@@ -776,10 +788,14 @@ fn what_is_no_request_is_told_with_its_place() {
         ("[".repeat(200_000), "deep"),
     ] {
         let run = overlock(&["fit", "--model", "gpt-4"], &request);
-        assert_eq!((run.code, &*run.stdout), (2, ""), "{told}");
-        assert!(run.stderr.contains(told), "{told:?} in {}", run.stderr);
+        assert_eq!((run.code, &*run.stdout), (2, ""), "{expected}");
         assert!(
-            run.stderr.contains("hint: give a chat request"),
+            run.stderr.contains(expected),
+            "{expected:?} in {}",
+            run.stderr
+        );
+        assert!(
+            run.stderr.contains("hint: give an OpenAI chat request"),
             "{}",
             run.stderr
         );
@@ -790,7 +806,7 @@ fn what_is_no_request_is_told_with_its_place() {
 }
 
 #[test]
-fn requests_of_any_kind_are_counted() {
+fn counts_requests_of_any_kind() {
     let image = json!({"role": "user", "content": [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
@@ -798,7 +814,7 @@ fn requests_of_any_kind_are_counted() {
     let request = json!({"model": "gpt-4o", "messages": [image], "max_tokens": u64::MAX});
     let answer = overlock(&["fit", "--json"], request.to_string()).json();
     check_fits(&answer);
-    // A picture of unknown size is only an estimate, and no answer exceeds the model's cap.
+    // An image of unknown size makes it an estimate, and the answer is limited by the model's cap.
     assert_eq!(answer["provenance"], json!("estimate"));
     assert_eq!(answer["adjusted_max_tokens"], json!(16_384));
 
@@ -813,7 +829,7 @@ fn requests_of_any_kind_are_counted() {
 }
 
 #[test]
-fn a_request_without_a_model_says_what_to_give() {
+fn a_request_without_a_model_has_a_hint() {
     let run = overlock(
         &["fit"],
         r#"{"messages": [{"role": "user", "content": "Hi"}]}"#,
@@ -827,7 +843,7 @@ fn a_request_without_a_model_says_what_to_give() {
 }
 
 #[test]
-fn a_request_and_an_estimate_do_not_go_together() {
+fn refuses_a_request_with_an_estimate() {
     for arguments in [
         &["fit", "request.json", "--messages", "5"][..],
         &["fit", "--messages", "5", "--trim", "off"],
@@ -839,7 +855,7 @@ fn a_request_and_an_estimate_do_not_go_together() {
     }
 }
 
-/// Every letter is a token, `ab` is one, and so is `<s>` where a template writes it.
+/// The tokens are all letters, `ab`, and `<s>` if the template writes it.
 pub(crate) const LETTERS: &str = r#"{
     "added_tokens": [{"id": 4, "content": "<s>", "special": true, "single_word": false,
                       "lstrip": false, "rstrip": false, "normalized": false}],
@@ -852,7 +868,7 @@ pub(crate) const TEMPLATE: &str =
     "{% for message in messages %}<s>{{ message.content }}{% endfor %}<s>";
 
 #[test]
-fn an_open_model_is_counted_as_its_template_writes_the_chat() {
+fn counts_an_open_model_with_its_chat_template() {
     let folder = TemporaryFolder::new("template");
     let file = |name: &str| {
         let path = folder.path().join(name);
@@ -889,7 +905,7 @@ fn an_open_model_is_counted_as_its_template_writes_the_chat() {
         )
     };
 
-    // How a chat is written is not known yet.
+    // Without a chat template.
     assert_ne!(ask(&["--config", &config]).1, json!("exact"));
     folder.write(
         "tokenizer_config.json",
@@ -906,7 +922,7 @@ fn an_open_model_is_counted_as_its_template_writes_the_chat() {
     );
     assert_eq!(ask(&["--config", &config, "--model", "other"]), other_exact);
 
-    for (flags, told) in [
+    for (flags, expected) in [
         (
             [
                 "--tokenizer",
@@ -937,7 +953,7 @@ fn an_open_model_is_counted_as_its_template_writes_the_chat() {
         let run = overlock(&[&["fit"], &flags[..]].concat(), request.to_string());
         assert_eq!((run.code, &*run.stdout), (2, ""), "{flags:?}");
         assert!(
-            run.stderr.contains(told) && run.stderr.contains("hint: "),
+            run.stderr.contains(expected) && run.stderr.contains("hint: "),
             "{}",
             run.stderr
         );

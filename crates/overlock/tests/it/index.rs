@@ -1,4 +1,4 @@
-//! `overlock index` and `overlock search`: folders of sources, kept and found.
+//! `overlock index` and `overlock search`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Run, TemporaryFolder, overlock};
 
-/// A folder with sources and a store beside it.
+/// A folder with source code, and a store.
 struct Shop {
     folder: TemporaryFolder,
     store: String,
@@ -65,13 +65,14 @@ impl Shop {
 }
 
 #[test]
-fn what_was_indexed_is_found_with_its_lines() {
+fn finds_indexed_code_with_its_lines() {
     let shop = Shop::new("index-found");
     let run = shop.index(&[]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(
-        run.stdout
-            .starts_with("shop: 4 files = 4 changed + 0 unchanged + 0 left out; 0 removed\nkept: "),
+        run.stdout.starts_with(
+            "shop: 4 files = 4 changed + 0 unchanged + 0 left out; 0 removed\nstored: "
+        ),
         "{}",
         run.stdout
     );
@@ -95,7 +96,7 @@ fn what_was_indexed_is_found_with_its_lines() {
 }
 
 #[test]
-fn machines_get_every_figure_and_every_hit() {
+fn json_has_all_figures_and_hits() {
     let shop = Shop::new("index-json");
     shop.write("logo.png", b"\x89PNG\0");
     let run = shop.index(&["--json"]);
@@ -164,7 +165,7 @@ fn the_figures_of_an_index_add_up() {
 
     let run = shop.index(&["--largest", "2000"]);
     let sum = "9 files = 3 changed + 3 unchanged + 3 left out \
-               (1 without text, 1 too large, 1 unreadable); 0 removed\n";
+               (1 binary, 1 too large, 1 unreadable); 0 removed\n";
     assert!(run.stdout.contains(sum), "{}", run.stdout);
     assert!(
         run.stderr.contains("could not be looked into"),
@@ -181,7 +182,7 @@ fn the_figures_of_an_index_add_up() {
 }
 
 #[test]
-fn only_what_changed_is_indexed_again() {
+fn indexes_only_changed_files_again() {
     let shop = Shop::new("index-again");
     shop.index(&[]);
     shop.write("Log.cs", "class Journal { }\n");
@@ -231,7 +232,7 @@ fn searches_can_be_narrowed() {
 }
 
 #[test]
-fn two_folders_of_one_name_do_not_replace_each_other() {
+fn folders_with_the_same_name_do_not_replace_each_other() {
     let folder = TemporaryFolder::new("index-two-folders");
     folder.write("a/src/One.cs", "class One { }");
     folder.write("b/src/Two.cs", "class Two { }");
@@ -245,27 +246,25 @@ fn two_folders_of_one_name_do_not_replace_each_other() {
     assert_eq!(index("a/src", &[]).code, 0);
     let refused = index("b/src", &[]);
     assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
-    let told = &refused.stderr;
+    let stderr = &refused.stderr;
     assert!(
-        told.contains(&path("a/src")) && told.contains(&path("b/src")),
-        "{told}"
+        stderr.contains(&path("a/src")) && stderr.contains(&path("b/src")),
+        "{stderr}"
     );
     assert!(
-        told.contains("hint: ") && told.contains("--repository NAME") && told.contains("--replace"),
-        "{told}"
+        stderr.contains("hint: ")
+            && stderr.contains("--repository NAME")
+            && stderr.contains("--replace"),
+        "{stderr}"
     );
     assert!(finds("One") && !finds("Two"));
 
-    // A name of its own, or the other's place, or the other is gone.
+    // Another name, a replacement, or a folder that was moved.
     assert_eq!(index("b/src", &["--repository", "b"]).code, 0);
     assert!(finds("One") && finds("Two"));
     let replaced = index("b/src", &["--replace"]);
     assert_eq!(replaced.code, 0, "{}", replaced.stderr);
-    assert!(
-        replaced.stderr.contains("was indexed from"),
-        "{}",
-        replaced.stderr
-    );
+    assert!(replaced.stderr.contains("` was `"), "{}", replaced.stderr);
     assert!(!finds("One"));
     fs::rename(path("b/src"), path("b/code")).expect("it can be moved");
     let moved = index("b/code", &["--repository", "src", "--json"]);
@@ -273,56 +272,53 @@ fn two_folders_of_one_name_do_not_replace_each_other() {
 }
 
 #[test]
-fn a_repository_without_a_name_is_refused() {
+fn refuses_a_repository_without_a_name() {
     let shop = Shop::new("index-nameless");
     for name in ["", " ", "a\nb"] {
         let sources = shop.sources();
         let arguments = ["index", &sources, "--store", &shop.store];
         let run = overlock(&[&arguments[..], &["--repository", name]].concat(), "");
         assert_eq!(run.code, 2, "{}", run.stderr);
-        assert!(run.stderr.contains("can be seen"), "{}", run.stderr);
+        assert!(run.stderr.contains("visible character"), "{}", run.stderr);
     }
 }
 
 #[test]
-fn nothing_found_is_a_negative_answer() {
+fn finding_nothing_ends_with_1() {
     let shop = Shop::new("index-nothing");
     shop.index(&[]);
     let run = shop.search(&["zeppelin"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
-    assert!(run.stderr.contains("nothing was found"), "{}", run.stderr);
+    assert!(run.stderr.contains("nothing found"), "{}", run.stderr);
     let run = shop.search(&["zeppelin", "--json"]);
     assert_eq!((run.code, run.json()), (1, json!({"hits": []})));
 }
 
 #[test]
-fn a_path_that_no_file_has_is_told_with_what_would_be_right() {
+fn an_unknown_path_has_a_hint() {
     let shop = Shop::new("index-paths");
     shop.index(&[]);
     for (path, hint) in [
-        ("[", "`*`, `?` and `**` stand for others"),
-        ("src/{a,b}.cs", "`*`, `?` and `**` stand for others"),
-        (
-            "/nowhere/Orders.cs",
-            "relative to the folder that was indexed",
-        ),
-        ("nowhere", "as it is seen from the folder that was indexed"),
+        ("[", "`*`, `?` and `**` are wildcards"),
+        ("src/{a,b}.cs", "`*`, `?` and `**` are wildcards"),
+        ("/nowhere/Orders.cs", "no indexed folder contains this path"),
+        ("nowhere", "relative to the indexed folder"),
     ] {
         let run = shop.search(&["orders", "--path", path]);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{path}");
         assert!(
-            run.stderr.contains(&format!("has a path like `{path}`")) && run.stderr.contains(hint),
+            run.stderr.contains(&format!("matches the path `{path}`")) && run.stderr.contains(hint),
             "{}",
             run.stderr
         );
     }
-    // A place that is there has nothing to say, which is an answer.
+    // Nothing found in a path that exists is no error.
     let run = shop.search(&["zeppelin", "--path", "docs"]);
     assert_eq!(run.code, 1, "{}", run.stderr);
 }
 
 #[test]
-fn a_whole_path_into_the_indexed_folder_is_understood() {
+fn accepts_an_absolute_path() {
     let shop = Shop::new("index-whole-path");
     shop.index(&[]);
     let whole = shop.folder.path().join("src/docs").display().to_string();
@@ -336,7 +332,7 @@ fn a_whole_path_into_the_indexed_folder_is_understood() {
 }
 
 #[test]
-fn a_file_is_told_to_be_indexed_with_its_folder() {
+fn indexing_a_file_has_a_hint() {
     let shop = Shop::new("index-file");
     let file = shop.folder.path().join("alone.cs");
     shop.folder.write("alone.cs", "class Alone {}");
@@ -344,15 +340,15 @@ fn a_file_is_told_to_be_indexed_with_its_folder() {
     let run = overlock(&["index", &file, "--store", &shop.store], "");
     assert_eq!(run.code, 2);
     assert!(
-        run.stderr.contains("is a file, and folders are indexed")
-            && run.stderr.contains("hint: index the folder that it is in"),
+        run.stderr.contains("is a file, not a folder")
+            && run.stderr.contains("hint: index its folder with"),
         "{}",
         run.stderr
     );
 }
 
 #[test]
-fn a_folder_without_files_makes_no_repository_and_says_so() {
+fn a_folder_without_files_makes_no_repository() {
     let shop = Shop::new("index-bare");
     let bare = shop.folder.path().join("bare");
     fs::create_dir_all(&bare).expect("a folder");
@@ -374,7 +370,7 @@ fn a_folder_without_files_makes_no_repository_and_says_so() {
 }
 
 #[test]
-fn a_repository_that_is_not_there_is_told_with_those_that_are() {
+fn an_unknown_repository_has_a_hint() {
     let shop = Shop::new("index-unknown");
     shop.index(&[]);
     let run = shop.search(&["orders", "--repository", "shpo"]);
@@ -387,7 +383,7 @@ fn a_repository_that_is_not_there_is_told_with_those_that_are() {
     );
     let docs = shop.folder.path().join("src/docs").display().to_string();
     overlock(&["index", &docs, "--store", &shop.store], "");
-    for (asked, told) in [
+    for (asked, expected) in [
         ("zeppelin", "hint: there are `docs`, `shop`\n"),
         (
             "shpo",
@@ -396,9 +392,9 @@ fn a_repository_that_is_not_there_is_told_with_those_that_are() {
     ] {
         let run = shop.search(&["orders", "--repository", asked, "--json"]);
         assert_eq!((run.code, run.stdout.as_str()), (2, ""));
-        assert!(run.stderr.contains(told), "{}", run.stderr);
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
     }
-    // One that is there has nothing to say, which is an answer.
+    // Finding nothing in a repository that exists is no error.
     let run = shop.search(&["zeppelin", "--repository", "docs"]);
     assert_eq!(run.code, 1, "{}", run.stderr);
     let help = overlock(&["search", "--help"], "").stdout;
@@ -407,14 +403,12 @@ fn a_repository_that_is_not_there_is_told_with_those_that_are() {
 }
 
 #[test]
-fn bad_usage_is_told_with_what_would_be_right() {
+fn bad_usage_has_a_hint() {
     let shop = Shop::new("index-usage");
     let missing = overlock(&["index", "/no/such/folder", "--store", &shop.store], "");
     assert_eq!(missing.code, 2);
     assert!(
-        missing
-            .stderr
-            .contains("there is no folder `/no/such/folder`"),
+        missing.stderr.contains("no such folder: `/no/such/folder`"),
         "{}",
         missing.stderr
     );
@@ -445,7 +439,7 @@ fn bad_usage_is_told_with_what_would_be_right() {
 }
 
 #[test]
-fn what_is_not_indexed_as_it_is_is_told() {
+fn notes_files_that_are_skipped_or_decoded() {
     let shop = Shop::new("index-notes");
     shop.write(
         "old.sql",
@@ -475,7 +469,7 @@ fn what_is_not_indexed_as_it_is_is_told() {
 
 #[cfg(unix)]
 #[test]
-fn one_that_is_stopped_says_what_is_done_and_the_next_goes_on() {
+fn a_stopped_index_resumes() {
     use rustix::process::Signal;
     use std::process::Stdio;
     for (name, signal, code) in [("Ctrl-C", Signal::INT, 130), ("SIGTERM", Signal::TERM, 143)] {
@@ -493,20 +487,20 @@ fn one_that_is_stopped_says_what_is_done_and_the_next_goes_on() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary was built with the tests");
-        // Once a batch is in the store, there is something to keep and much left to do.
+        // Stops after the first batch is stored, when much is left to do.
         let look = || shop.search(&["Many1"]);
         overlock_llm::testing::eventually_blocking("the first batch", look, |found| {
             found.code == 0
         });
         crate::program::signal(&child, signal);
         let output = crate::program::output_of(child);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
         assert!(
-            told.contains(&format!("stopped by {name}: "))
-                && told.contains("of 1,504 files are done and kept")
-                && told.contains("the same command goes on from there"),
-            "{told}"
+            stderr.contains(&format!("stopped by {name}: "))
+                && stderr.contains("of 1,504 files are stored")
+                && stderr.contains("repeat the command to resume"),
+            "{stderr}"
         );
         let rest = shop.index(&["--json"]).json();
         assert_eq!(rest["files"], json!(1504));
@@ -518,7 +512,7 @@ fn one_that_is_stopped_says_what_is_done_and_the_next_goes_on() {
     }
 }
 
-/// A server of embeddings: a vector says how often a text has some words. It fails once, at a call.
+/// An embedding server: a vector counts some words in a text. One of its calls fails.
 struct Vectors {
     address: String,
     calls: Arc<AtomicUsize>,
@@ -529,7 +523,7 @@ impl Vectors {
         Self::answering(fails_at, None)
     }
 
-    /// A server that has the same vector for every text.
+    /// A server that returns the same vector for every text.
     fn always(vector: Value) -> Self {
         Self::answering(0, Some(vector))
     }
@@ -591,13 +585,13 @@ fn answer(mut stream: TcpStream, fails: bool, always: Option<&Value>) {
 }
 
 #[test]
-fn vectors_that_cannot_be_used_are_told_with_who_made_them() {
+fn reports_unusable_vectors_with_their_server() {
     let shop = Shop::new("index-unfit");
     let good = Vectors::new(0);
     let embed = ["--embed", "tiny", "--upstream"];
     let run = shop.index(&[&embed[..], &[&good.address]].concat());
     assert_eq!(run.code, 0, "{}", run.stderr);
-    for (vector, told) in [
+    for (vector, expected) in [
         (
             json!([1, 2, 3]),
             "for the model `tiny`: it has 3 numbers, those of the model have 4",
@@ -606,7 +600,7 @@ fn vectors_that_cannot_be_used_are_told_with_who_made_them() {
     ] {
         let server = Vectors::always(vector);
         let embed = [&embed[..], &[&server.address]].concat();
-        shop.write("New.cs", format!("class New {{ }} // {told}"));
+        shop.write("New.cs", format!("class New {{ }} // {expected}"));
         let host = server.address.replace("http://", "").replace("/v1", "");
         for run in [
             shop.index(&embed),
@@ -614,7 +608,7 @@ fn vectors_that_cannot_be_used_are_told_with_who_made_them() {
         ] {
             assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
             assert!(
-                run.stderr.contains(told) && run.stderr.contains(&host),
+                run.stderr.contains(expected) && run.stderr.contains(&host),
                 "{}",
                 run.stderr
             );
@@ -629,7 +623,7 @@ fn vectors_that_cannot_be_used_are_told_with_who_made_them() {
 }
 
 #[test]
-fn vectors_are_made_once_and_searched_by_meaning() {
+fn makes_vectors_once_and_searches_by_meaning() {
     let shop = Shop::new("index-vectors");
     for number in 0..80 {
         shop.write(
@@ -637,7 +631,7 @@ fn vectors_are_made_once_and_searched_by_meaning() {
             format!("# Page {number}\nNothing of that kind.\n"),
         );
     }
-    // The second batch fails: the first one is kept.
+    // The second batch fails, but the first one stays stored.
     let server = Vectors::new(2);
     let embed = ["--embed", "tiny", "--upstream", &server.address];
     let failed = shop.index(&embed);

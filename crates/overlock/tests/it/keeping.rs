@@ -1,4 +1,4 @@
-//! What is kept of runs, and what becomes of an answer that cannot be kept.
+//! What is recorded of runs, and answers that cannot be recorded.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::complete::{Model, wait_for_call};
 use crate::program::{Run, TemporaryFile, TemporaryFolder, command, output_of, overlock, run};
 
-/// Has the database of a model's store do something by itself.
+/// Adds a trigger to the database of a model's store.
 fn change_store(model: &Model, sql: &str) {
     let path = model.folder.path().join("runs.db");
     let connection = Connection::open(path).expect("the store");
     connection.execute_batch(sql).expect("the statement");
 }
 
-/// Starts a command, and waits until the server has been asked so often.
+/// Starts a command, and waits until the server has received this many calls.
 fn start(model: &Model, more: &[&str], calls: usize) -> Child {
     let child = model
         .command(more)
@@ -31,7 +31,7 @@ fn start(model: &Model, more: &[&str], calls: usize) -> Child {
     child
 }
 
-/// What a command that was started left behind.
+/// The result of a command that was started.
 fn ended(child: Child) -> Run {
     let output = output_of(child);
     Run {
@@ -41,13 +41,13 @@ fn ended(child: Child) -> Run {
     }
 }
 
-/// Does what a hint says, in a shell.
+/// Runs the command of a hint in a shell.
 fn follow(hinted: &Run) -> Run {
     let hint = hinted.stderr.lines().find_map(|line| {
-        let (_, command) = line.split_once("go on with: ")?;
+        let (_, command) = line.split_once("resume with: ")?;
         Some(command.to_owned())
     });
-    let hint = hint.unwrap_or_else(|| panic!("no way on in {}", hinted.stderr));
+    let hint = hint.unwrap_or_else(|| panic!("no hint in {}", hinted.stderr));
     let program = Path::new(env!("CARGO_BIN_EXE_overlock"));
     let folder = program.parent().expect("it is in a folder");
     let mut shell = Command::new("/bin/sh");
@@ -59,7 +59,7 @@ fn follow(hinted: &Run) -> Run {
 }
 
 #[test]
-fn an_answer_that_cannot_be_recorded_is_still_told() {
+fn prints_an_answer_that_cannot_be_recorded() {
     let model = Model::new("keeping-steps", &Behaviour::AS_ASKED, &[]);
     assert_eq!(model.complete(&["Rivers."]).code, 0);
     change_store(
@@ -86,7 +86,7 @@ fn an_answer_that_cannot_be_recorded_is_still_told() {
 }
 
 #[test]
-fn a_document_is_told_although_its_end_cannot_be_recorded() {
+fn prints_a_document_whose_end_cannot_be_recorded() {
     let model = Model::new("keeping-end", &Behaviour::AS_ASKED, &[]);
     assert_eq!(model.complete(&["Rivers."]).code, 0);
     change_store(
@@ -100,8 +100,8 @@ fn a_document_is_told_although_its_end_cannot_be_recorded() {
 }
 
 #[test]
-fn a_late_process_cannot_undo_what_another_has_done() {
-    // The first process waits in the middle of its second answer until its server is gone.
+fn a_stale_process_cannot_overwrite_a_run() {
+    // The first process waits in its second answer until its server is stopped.
     let slow = Model::new(
         "keeping-slow",
         &Behaviour::AS_ASKED,
@@ -130,7 +130,7 @@ fn a_late_process_cannot_undo_what_another_has_done() {
 }
 
 #[test]
-fn what_a_schema_cannot_be_compared_with_does_not_pass() {
+fn a_document_that_cannot_be_checked_does_not_pass() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for (name, document) in [("deep", deep.as_str()), ("half", r#"["\ud800"]"#)] {
         let name = format!("keeping-schema-{name}");
@@ -139,7 +139,7 @@ fn what_a_schema_cannot_be_compared_with_does_not_pass() {
         let run = model.complete(&["Rivers.", "--schema", schema.path()]);
         assert_eq!((run.code, run.stdout.as_str()), (1, document));
         assert!(
-            run.stderr.contains("could not be compared"),
+            run.stderr.contains("could not be checked"),
             "{}",
             run.stderr
         );
@@ -147,7 +147,7 @@ fn what_a_schema_cannot_be_compared_with_does_not_pass() {
 }
 
 #[test]
-fn a_run_is_held_to_the_schema_it_was_begun_with() {
+fn a_resumed_run_uses_its_recorded_schema() {
     let model = Model::new("keeping-schema", &[], &[]);
     let schema = TemporaryFile::new("keeping-schema.json", r#"{"type": "string"}"#);
     let run = model.complete(&["Rivers.", "--schema", schema.path()]);
@@ -156,14 +156,14 @@ fn a_run_is_held_to_the_schema_it_was_begun_with() {
     let again = model.complete(&["--resume", &model.latest()]);
     assert_eq!(again.code, 1);
     assert!(
-        again.stderr.contains("against the schema at the root"),
+        again.stderr.contains("schema violation at the root"),
         "{}",
         again.stderr
     );
 }
 
 #[test]
-fn a_whole_document_can_be_printed_again_without_asking_anybody() {
+fn prints_a_complete_document_again_without_a_call() {
     let model = Model::new("keeping-again", &Behaviour::AS_ASKED, &[]);
     assert_eq!(model.complete(&["Rivers."]).code, 0);
     let calls = model.calls();
@@ -175,9 +175,9 @@ fn a_whole_document_can_be_printed_again_without_asking_anybody() {
 }
 
 #[test]
-fn the_way_on_works_as_it_is_told() {
+fn the_resume_hint_works() {
     let check = |arguments: &[&str], variables: &[(&str, &str)]| {
-        let model = Model::new("keeping way on", &Behaviour::AS_ASKED, &[]);
+        let model = Model::new("keeping hint", &Behaviour::AS_ASKED, &[]);
         let mut run = model.complete_with(arguments, variables);
         assert_eq!(run.code, 1, "{}", run.stderr);
         for _ in 0..20 {
@@ -192,7 +192,7 @@ fn the_way_on_works_as_it_is_told() {
 }
 
 #[test]
-fn a_run_knows_where_its_model_is() {
+fn a_resumed_run_uses_its_recorded_upstream() {
     let model = Model::new("keeping-upstream", &Behaviour::AS_ASKED, &[]);
     let limit = [("OVERLOCK_COMPLETE_MAX_ITERATIONS", "2")];
     assert_eq!(model.complete_with(&["Rivers."], &limit).code, 1);
@@ -204,7 +204,7 @@ fn a_run_knows_where_its_model_is() {
 }
 
 #[test]
-fn the_key_of_one_server_is_not_sent_to_another_that_a_record_names() {
+fn sends_no_key_to_a_recorded_server_it_does_not_belong_to() {
     let model = Model::new("keeping-key", &Behaviour::AS_ASKED, &[]);
     let limit = [("OVERLOCK_COMPLETE_MAX_ITERATIONS", "2")];
     assert_eq!(model.complete_with(&["Rivers."], &limit).code, 1);
@@ -221,7 +221,7 @@ fn the_key_of_one_server_is_not_sent_to_another_that_a_record_names() {
 }
 
 #[test]
-fn where_the_document_goes_is_checked_before_anything_is_paid() {
+fn checks_the_output_file_before_the_first_call() {
     let model = Model::new("keeping-output", &Behaviour::AS_ASKED, &[]);
     let folder = model.folder.path();
     for path in ["missing/rivers.json", "."] {
@@ -247,7 +247,7 @@ fn where_the_document_goes_is_checked_before_anything_is_paid() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_open_or_linked_to_is_written_and_not_replaced() {
+fn writes_through_links_and_open_files() {
     let model = Model::new("keeping-open", &Behaviour::AS_ASKED, &[]);
     let path = model.folder.path().join("rivers.json");
     fs::write(&path, "").expect("a file");
@@ -269,7 +269,7 @@ fn what_is_open_or_linked_to_is_written_and_not_replaced() {
 }
 
 #[test]
-fn a_document_that_cannot_be_written_goes_to_standard_output() {
+fn prints_a_document_that_cannot_be_written() {
     let faults = vec![Some(Fault::Drip(15)); 40];
     let model = Model::new("keeping-lost", &Behaviour::AS_ASKED, &faults);
     let folder = TemporaryFolder::new("keeping-lost-output");
@@ -282,7 +282,7 @@ fn a_document_that_cannot_be_written_goes_to_standard_output() {
 }
 
 #[test]
-fn what_a_model_says_cannot_steer_the_terminal() {
+fn model_output_cannot_control_the_terminal() {
     let document = r#"{"a\u001b]0;owned\u0007\nerror: forged": ["#.to_owned()
         + &r#""a long row, so that the answer is cut inside of it", "#.repeat(40)
         + "1]}";
@@ -290,8 +290,8 @@ fn what_a_model_says_cannot_steer_the_terminal() {
     let model = Model::with_document("keeping-hostile", &document, (600, 900), &useless, &[]);
     let run = model.complete(&["Rivers.", "--strategy", "overlap"]);
     assert_eq!(run.code, 1);
-    let told = model.inspect(&[&model.latest()]);
-    for text in [&run.stderr, &told.stdout] {
+    let inspected = model.inspect(&[&model.latest()]);
+    for text in [&run.stderr, &inspected.stdout] {
         assert!(text.contains("owned"), "{text}");
         assert!(!text.contains(['\x1b', '\x07']), "{text:?}");
         let forged = text.lines().any(|line| line.starts_with("error:"));
@@ -311,7 +311,7 @@ fn what_a_model_says_cannot_steer_the_terminal() {
 }
 
 #[test]
-fn looking_at_runs_changes_nothing() {
+fn inspecting_runs_changes_nothing() {
     let folder = TemporaryFolder::new("keeping-look");
     let home = folder.path().display().to_string();
     let run_in_home = |arguments: &[&str]| {
@@ -347,7 +347,7 @@ fn looking_at_runs_changes_nothing() {
 }
 
 #[test]
-fn machines_read_the_same_of_a_run_wherever_they_look() {
+fn json_of_a_run_is_the_same_in_all_commands() {
     let model = Model::new("keeping-json", &Behaviour::AS_ASKED, &[]);
     let run = model.complete(&["Rivers.", "--json"]);
     assert_eq!(run.stdout.lines().count(), 1, "one object a line");
@@ -367,12 +367,15 @@ fn machines_read_the_same_of_a_run_wherever_they_look() {
     }
     let path = first["cut"]["path"].as_str().expect("a path");
     assert!(path.starts_with("/rows/"), "{path}");
-    let told = model.inspect(&[&model.latest()]).stdout;
-    assert!(told.contains("tokens in") && told.contains(path), "{told}");
+    let inspected = model.inspect(&[&model.latest()]).stdout;
+    assert!(
+        inspected.contains("tokens in") && inspected.contains(path),
+        "{inspected}"
+    );
 }
 
 #[test]
-fn a_request_with_a_mistake_is_no_prompt() {
+fn an_invalid_request_is_not_taken_as_a_prompt() {
     let model = Model::new("keeping-mistake", &[], &[]);
     let request = "{\"model\": \"gpt-4o\",\n \"messages\": [{\"role\": \"user\" \"content\": 1}]}";
     let request = TemporaryFile::new("keeping-mistake.json", request);
@@ -386,19 +389,19 @@ fn a_request_with_a_mistake_is_no_prompt() {
     let request = TemporaryFile::new("keeping-misspelt.json", request);
     let misspelt = model.complete(&["-f", request.path()]);
     assert!(
-        misspelt.stderr.contains("is `message` meant to be"),
+        misspelt.stderr.contains("rename `message` to"),
         "{}",
         misspelt.stderr
     );
     let nothing = model.complete(&["Hi", "--max-tokens", "0"]);
     let empty = model.complete(&[" "]);
-    assert!(empty.stderr.contains("nothing to ask"), "{}", empty.stderr);
-    let schema = model.complete(&["Hi", "--schema", "/no/such/schema.json"]);
     assert!(
-        schema.stderr.contains("there is no file"),
+        empty.stderr.contains("the prompt is empty"),
         "{}",
-        schema.stderr
+        empty.stderr
     );
+    let schema = model.complete(&["Hi", "--schema", "/no/such/schema.json"]);
+    assert!(schema.stderr.contains("no such file"), "{}", schema.stderr);
     let upstream = model.complete(&["Hi", "--upstream", "localhost"]);
     assert!(
         upstream.stderr.contains("cannot be used"),
@@ -415,7 +418,7 @@ fn a_request_with_a_mistake_is_no_prompt() {
 }
 
 #[test]
-fn json_is_asked_for_in_words_where_it_must_be() {
+fn adds_the_word_json_for_json_mode() {
     let model = Model::new("keeping-words", &[], &[]);
     let request = |content: &str| {
         let request = json!({ "messages": [{ "role": "user", "content": content }] });
@@ -437,7 +440,7 @@ fn json_is_asked_for_in_words_where_it_must_be() {
 }
 
 #[test]
-fn an_address_that_is_almost_right_says_what_is_wrong() {
+fn an_almost_correct_url_has_a_hint() {
     let model = Model::new("keeping-address", &[], &[]);
     let base = model.server.base();
     let root = base.trim_end_matches("/v1");
@@ -463,7 +466,7 @@ fn an_address_that_is_almost_right_says_what_is_wrong() {
 }
 
 #[test]
-fn a_time_beyond_all_time_is_refused() {
+fn refuses_a_duration_that_is_too_long() {
     let model = Model::new("keeping-time", &[], &[]);
     for name in [
         "OVERLOCK_COMPLETE_DEADLINE",

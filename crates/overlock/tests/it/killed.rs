@@ -1,5 +1,5 @@
-//! A gateway that is killed in the middle of everything: what was stored is not asked for again,
-//! and what was given is given again.
+//! Kills a gateway at random times: stored answers are not requested again, and what clients have
+//! received is sent again.
 
 use std::collections::BTreeMap;
 
@@ -9,89 +9,89 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use crate::crowd::{Broken, Crowd, Question, Seen, cutting, model, report};
+use crate::crowd::{Broken, ClientRequest, Clients, Received, cutting, model, report};
 use crate::program::{TemporaryFolder, overlock};
 use crate::serving::Serving;
 use crate::shared::{QUIET, shared_store};
 
-/// So many keys are asked for at once, every second one as a stream.
+/// The number of idempotency keys that are used at once, every second one with a stream.
 const KEYS: usize = 16;
 
 /// A report takes about six answers of this many bytes.
 const REPORT: usize = 6000;
 const BREATH: usize = 800;
 
-/// A gateway that lives several times on one store, and what is known of each key.
-struct Lives {
+/// Gateways that run one after the other on one store, and the state of each key.
+struct GatewayLives {
     runtime: Runtime,
     store: String,
-    /// Where the store is, if it is a file.
+    /// The folder of the store, if it is a file.
     folder: Option<TemporaryFolder>,
     keys: Vec<Key>,
-    /// What is drawn depends on this alone.
+    /// The seed of all random choices.
     state: u64,
 }
 
 /// When a gateway is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moment {
-    /// When it has made so many calls.
+enum KillTime {
+    /// After this many calls.
     Calls(usize),
-    /// When so many clients were told how their answer ends.
+    /// After this many clients have received the end of their answer.
     Ends(usize),
     Never,
 }
 
-/// What is known of a key.
+/// The state of a key.
 struct Key {
-    question: Question,
+    question: ClientRequest,
     document: String,
-    /// What was given to its client, once that was told how it ends.
-    given: Option<Seen>,
-    kept: Kept,
+    /// The answer that its client received completely.
+    given: Option<Received>,
+    kept: StoredRun,
     /// The calls whose answers are stored.
     answered: Vec<Value>,
 }
 
 /// What the store has of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Kept {
+struct StoredRun {
     steps: usize,
     bytes: usize,
     has_ended: bool,
 }
 
-/// What a client was left with.
-type Left = (Seen, Result<(), Broken>);
+/// What a client has received.
+type ClientAnswer = (Received, Result<(), Broken>);
 
 #[test]
-fn a_gateway_that_is_killed_loses_nothing_that_was_stored_or_given() {
+fn a_killed_gateway_loses_nothing_stored_or_sent() {
     for seed in 1..=3 {
         let folder = TemporaryFolder::new(&format!("killed-{seed}"));
         let store = format!("sqlite://{}", folder.path().join("runs.db").display());
-        Lives::new(seed, store, Some(folder)).go_by();
+        GatewayLives::new(seed, store, Some(folder)).go_by();
     }
 }
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn a_gateway_that_is_killed_loses_nothing_that_was_stored_in_postgresql() {
+fn a_killed_gateway_loses_nothing_stored_in_postgresql() {
     for seed in 1..=3 {
-        Lives::new(seed, shared_store(&format!("killed_{seed}")), None).go_by();
+        GatewayLives::new(seed, shared_store(&format!("killed_{seed}")), None).go_by();
     }
 }
 
-impl Lives {
+impl GatewayLives {
     fn new(seed: u64, store: String, folder: Option<TemporaryFolder>) -> Self {
         let keys = (0..KEYS).map(|number| Key {
-            question: Question {
+            question: ClientRequest {
                 model: model(number),
                 streams: number % 2 == 0,
                 key: Some(format!("key-{number}")),
             },
             document: report(number, REPORT),
             given: None,
-            kept: Kept::default(),
+            kept: StoredRun::default(),
             answered: Vec::new(),
         });
         Self {
@@ -105,61 +105,61 @@ impl Lives {
 
     fn go_by(&mut self) {
         for most in [KEYS, 3 * KEYS] {
-            let moment = Moment::Calls(1 + self.below(most));
+            let moment = KillTime::Calls(1 + self.below(most));
             self.live(moment);
         }
-        // Whoever was told the end a moment ago has hardly been told all of it.
+        // A client may receive the end of its answer after the kill.
         for _ in 0..2 {
             let given = self.keys.iter().filter(|key| key.given.is_some()).count();
-            let moment = Moment::Ends(given + 1 + self.below(KEYS / 3));
+            let moment = KillTime::Ends(given + 1 + self.below(KEYS / 3));
             self.live(moment);
         }
-        self.live(Moment::Never);
+        self.live(KillTime::Never);
         for key in &self.keys {
             assert!(key.given.is_some(), "{:?}", key.question);
         }
-        // Now all of it is known, and nobody is asked again.
-        assert_eq!(self.live(Moment::Never), 0);
+        // Now everything is stored, and no call is made.
+        assert_eq!(self.live(KillTime::Never), 0);
     }
 
-    /// A number below another, by chance.
-    fn below(&mut self, most: usize) -> usize {
+    /// A random number below `bound`.
+    fn below(&mut self, bound: usize) -> usize {
         self.state = self
             .state
             .wrapping_mul(0x5851_F42D_4C95_7F2D)
             .wrapping_add(1);
-        usize::try_from(self.state >> 33).expect("31 bits") % most
+        usize::try_from(self.state >> 33).expect("31 bits") % bound
     }
 
-    /// Has a gateway asked for every key, until it is killed or all have their answers; how many
-    /// calls it made.
-    fn live(&mut self, moment: Moment) -> usize {
+    /// Starts a gateway and sends a request for every key, until it is killed or all are answered.
+    /// Returns the number of calls it made.
+    fn live(&mut self, moment: KillTime) -> usize {
         let scripts = self.keys.iter().enumerate();
         let scripts = scripts.map(|(number, key)| cutting(number, &key.document, BREATH));
-        // A server of its own, so that what a dead gateway has sent is not taken for the next one's.
+        // A new server, so that late calls of a killed gateway are not counted for the next one.
         let upstream = ScriptedServer::start_named(scripts, 2);
         let upstream = self.runtime.block_on(upstream).expect("a server");
         let arguments = ["--upstream", &upstream.base(), "--store", &self.store];
         let mut serving = Serving::start("killed", &arguments, &QUIET);
-        let crowd = Crowd::new(&serving.address);
+        let crowd = Clients::new(&serving.address);
         let clients = self.clients(&crowd);
         let has_come = || match moment {
-            Moment::Calls(calls) => upstream.calls() >= calls,
-            Moment::Ends(ends) => crowd.ends() >= ends,
-            Moment::Never => false,
+            KillTime::Calls(calls) => upstream.calls() >= calls,
+            KillTime::Ends(ends) => crowd.ends() >= ends,
+            KillTime::Never => false,
         };
         let look = || has_come() || clients.iter().all(JoinHandle::is_finished);
         eventually_blocking("the moment to kill the gateway", look, |is_now| *is_now);
-        let is_killed = moment != Moment::Never;
+        let is_killed = moment != KillTime::Never;
         if is_killed {
             serving.kill();
         }
-        let left: Vec<Left> = clients
+        let left: Vec<ClientAnswer> = clients
             .into_iter()
             .map(|client| self.runtime.block_on(client).expect("no panic"))
             .collect();
         if !is_killed {
-            assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+            assert_eq!(serving.stop().code(), Some(0), "{}", serving.stderr);
         }
         let kept = self.read_store();
         let asked = upstream.asked();
@@ -174,18 +174,18 @@ impl Lives {
         asked.len()
     }
 
-    fn clients(&self, crowd: &Crowd) -> Vec<JoinHandle<Left>> {
-        // A server has to notice first that who held a run is dead.
+    fn clients(&self, crowd: &Clients) -> Vec<JoinHandle<ClientAnswer>> {
+        // The database has to notice first that the process with the claim is dead.
         let may_be_held = self.folder.is_none();
         let clients = self.keys.iter().map(|key| {
             let (crowd, question) = (crowd.clone(), key.question.clone());
             self.runtime.spawn(async move {
                 let ask = async || {
-                    let mut seen = Seen::default();
+                    let mut seen = Received::default();
                     let end = crowd.ask(&question, usize::MAX, &mut seen).await;
                     (seen, end)
                 };
-                let is_answered = |(_, end): &Left| {
+                let is_answered = |(_, end): &ClientAnswer| {
                     let is_held = matches!(end, Err(broken) if broken.starts_with("409"));
                     !(may_be_held && is_held)
                 };
@@ -195,9 +195,9 @@ impl Lives {
         clients.collect()
     }
 
-    /// What the store has of the key with each model, by the program's own account. A file is
-    /// whole, and each key has one run.
-    fn read_store(&self) -> BTreeMap<String, Kept> {
+    /// What the store has of each key, as `overlock inspect` shows it. The file is intact, and each
+    /// key has one run.
+    fn read_store(&self) -> BTreeMap<String, StoredRun> {
         if let Some(folder) = &self.folder {
             let connection = Connection::open(folder.path().join("runs.db")).expect("the store");
             let check = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0));
@@ -206,7 +206,7 @@ impl Lives {
         }
         let inspect = |arguments: &[&str]| {
             let arguments = [&["inspect", "--json", "--store", &self.store], arguments].concat();
-            let said = overlock(&arguments, "");
+            let inspected = overlock(&arguments, "");
             assert_eq!(said.code, 0, "{}", said.stderr);
             said.json()
         };
@@ -216,9 +216,9 @@ impl Lives {
         let mut kept = BTreeMap::new();
         for id in ids {
             let run = inspect(&[id]);
-            // Of a run without a step nobody knows how long its document is.
+            // A run without steps has no document length.
             let number = |name: &str| usize::try_from(run[name].as_u64().unwrap_or_default());
-            let one = Kept {
+            let one = StoredRun {
                 steps: number("iterations").expect("it is small"),
                 bytes: number("bytes").expect("it is small"),
                 has_ended: run["outcome"] == "complete",
@@ -231,7 +231,7 @@ impl Lives {
 }
 
 impl Key {
-    /// No call was made whose answer was stored, and the first went on exactly where the store ends.
+    /// No stored call was repeated, and the first call continued exactly where the store ends.
     fn check_calls(&self, calls: &[&Value]) {
         for call in calls {
             assert!(!self.answered.contains(call), "it was answered: {call}");
@@ -248,7 +248,7 @@ impl Key {
         );
     }
 
-    /// From which byte of the document a call asks on.
+    /// The byte of the document where a call continues.
     fn asked_from(&self, call: &Value) -> usize {
         let messages = call["messages"].as_array().expect("messages");
         let prompt = messages.last().and_then(|last| last["content"].as_str());
@@ -264,9 +264,9 @@ impl Key {
         at + overlap.len()
     }
 
-    /// Who was told how it ends has all of it; who was before gets the same again; and only a
-    /// gateway that was killed leaves anybody without an answer.
-    fn check_left(&mut self, (seen, end): &Left, calls: &[&Value], is_killed: bool) {
+    /// A client with an end has the complete answer; a repeated key gets the same answer; and only a
+    /// killed gateway leaves clients without an answer.
+    fn check_left(&mut self, (seen, end): &ClientAnswer, calls: &[&Value], is_killed: bool) {
         assert!(is_killed || end.is_ok(), "{:?}: {end:?}", self.question);
         if seen.finishes.is_empty() {
             return;
@@ -287,8 +287,8 @@ impl Key {
         }
     }
 
-    /// Nothing that was stored is gone, and what was given is stored.
-    fn check_kept(&mut self, kept: Kept, calls: &[&Value]) {
+    /// Nothing stored is lost, and everything sent is stored.
+    fn check_kept(&mut self, kept: StoredRun, calls: &[&Value]) {
         let new = kept.steps.checked_sub(self.kept.steps);
         let new = new.unwrap_or_else(|| panic!("{:?} became {kept:?}", self.kept));
         assert!(
@@ -297,7 +297,7 @@ impl Key {
             self.kept
         );
         assert!(kept.has_ended || self.given.is_none(), "{kept:?}");
-        // Each call is one step, in this order.
+        // Each call is one step, in order.
         assert!(new <= calls.len(), "{new} steps, {} calls", calls.len());
         self.answered
             .extend(calls[..new].iter().map(|call| (*call).clone()));

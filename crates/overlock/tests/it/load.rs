@@ -1,8 +1,8 @@
-//! A thousand streams at once, through the program as it is released.
+//! A thousand streams at once, through the release build.
 //!
-//! Every answer of the upstream is cut, so that each stream is joined over several calls, and each
-//! client looks at every event. `cargo xtask test load` builds the program, names it in an
-//! environment variable, and runs what is here; a plain `cargo test` leaves it out.
+//! Every answer of the upstream is cut, so that each stream is joined from several calls, and each
+//! client checks every event. `cargo xtask test load` builds the program, sets an environment
+//! variable to its path, and runs this test; a plain `cargo test` ignores it.
 
 use std::fs;
 use std::process::Command;
@@ -15,18 +15,18 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::crowd::{Crowd, Question, Seen, cutting, model, report};
+use crate::crowd::{ClientRequest, Clients, Received, cutting, model, report};
 use crate::program::TemporaryFolder;
 use crate::serving::Serving;
 
-/// So many streams are open at once, at least.
+/// The minimum number of streams that are open at once.
 const STREAMS: usize = 1000;
 
-/// Who has just got the end of a stream is not in the next one yet. No more are let in at once, as
-/// the settings are by default, than 1024.
+/// A few more clients than streams, because a client between two streams has none open. The default
+/// limit of the gateway is 1024.
 const CLIENTS: usize = STREAMS + 20;
 
-/// For so long: two rounds of streams, or a minute in a long test.
+/// The duration: two rounds of streams, or a minute in a long test.
 fn load_time() -> Duration {
     match std::env::var_os("OVERLOCK_LONG") {
         Some(_) => Duration::from_mins(1),
@@ -34,7 +34,7 @@ fn load_time() -> Duration {
     }
 }
 
-/// So many different documents are asked for.
+/// The number of different documents.
 const DOCUMENTS: usize = 50;
 
 /// A document takes about five answers of this many bytes.
@@ -44,37 +44,36 @@ const BREATH: usize = 800;
 /// The milliseconds before every event: a stream takes about a quarter of a minute.
 const PAUSE: u64 = 250;
 
-/// What the memory of the gateway may grow by while two thousand streams come and go, in KiB. It
-/// takes more than 100 a stream; the pieces between what is in use grow ever more slowly, to about
-/// 25 MiB after ten thousand streams.
+/// How much the memory of the gateway may grow during two thousand streams, in KiB. One stream takes
+/// more than 100; fragmentation grows ever more slowly, to about 25 MiB after ten thousand streams.
 const GROWTH: usize = 32 << 10;
 
 /// Nothing takes this long unless it hangs.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// An upstream, the gateway before it, and its clients.
+/// An upstream, the gateway, and its clients.
 struct Load {
     upstream: ScriptedServer,
     serving: Serving,
-    crowd: Crowd,
+    crowd: Clients,
     documents: Arc<Vec<String>>,
     tally: Arc<Tally>,
     _folder: TemporaryFolder,
 }
 
-/// What all clients have seen together.
+/// The totals of all clients.
 #[derive(Default)]
 struct Tally {
     streams: AtomicUsize,
     events: AtomicUsize,
-    /// How many clients have had at least one stream.
+    /// The number of clients that have had at least one stream.
     clients: AtomicUsize,
     is_over: AtomicBool,
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes and the released program: run cargo xtask test load"]
-async fn a_thousand_streams_at_once_are_whole_and_leave_nothing_behind() {
+async fn a_thousand_streams_at_once_are_complete() {
     let mut load = Load::start().await;
     let (before, after, open) = load.streams_for_a_while().await;
     let left = load.clients_leave().await;
@@ -93,11 +92,16 @@ async fn a_thousand_streams_at_once_are_whole_and_leave_nothing_behind() {
         after <= before + GROWTH,
         "the memory grew from {before} KiB to {after} KiB"
     );
-    assert_eq!(load.serving.stop().code(), Some(0), "{}", load.serving.said);
-    assert!(
-        !load.serving.said.contains("panicked"),
+    assert_eq!(
+        load.serving.stop().code(),
+        Some(0),
         "{}",
-        load.serving.said
+        load.serving.stderr
+    );
+    assert!(
+        !load.serving.stderr.contains("panicked"),
+        "{}",
+        load.serving.stderr
     );
 }
 
@@ -125,7 +129,7 @@ impl Load {
         ];
         let serving = Serving::start_as(Command::new(program), "load", &arguments, &[]);
         Self {
-            crowd: Crowd::new(&serving.address),
+            crowd: Clients::new(&serving.address),
             upstream,
             serving,
             documents: Arc::new(documents),
@@ -134,8 +138,8 @@ impl Load {
         }
     }
 
-    /// Keeps a thousand streams open; the memory of the gateway after the first round and at the
-    /// end, and how many streams were open most of the time.
+    /// Keeps a thousand streams open. Returns the memory of the gateway after the first round and at
+    /// the end, and the usual number of open streams.
     async fn streams_for_a_while(&self) -> (usize, usize, usize) {
         let clients: Vec<JoinHandle<()>> = (0..CLIENTS).map(|client| self.client(client)).collect();
         self.wait_for("all streams to be open", async || {
@@ -151,7 +155,7 @@ impl Load {
                 "there are clients without a stream"
             );
             sleep(Duration::from_secs(1)).await;
-            // One who fails has told why, and the others need not go on.
+            // A client that fails has printed why, and the others can stop.
             if clients.iter().any(JoinHandle::is_finished) {
                 break;
             }
@@ -176,14 +180,14 @@ impl Load {
         (first_round.expect("all had a stream"), after, usual)
     }
 
-    /// A client that asks for one document after the other.
+    /// A client that requests one document after the other.
     fn client(&self, client: usize) -> JoinHandle<()> {
         let (crowd, documents) = (self.crowd.clone(), Arc::clone(&self.documents));
         let tally = Arc::clone(&self.tally);
         tokio::spawn(async move {
             for round in 0.. {
                 let number = (client + round) % DOCUMENTS;
-                let mut seen = Seen::default();
+                let mut seen = Received::default();
                 let end = crowd.ask(&question(number), usize::MAX, &mut seen).await;
                 assert_eq!(end, Ok(()));
                 assert_eq!(seen.fault(&documents[number]), None);
@@ -199,15 +203,15 @@ impl Load {
         })
     }
 
-    /// Has clients go away in the middle of their streams, each after as many events as its number
-    /// says; how many there were. Their calls are given up, and no others are made for them.
+    /// Clients disconnect in the middle of their streams, each after another number of events.
+    /// Returns their number. Their calls are cancelled, and no other calls are made for them.
     async fn clients_leave(&self) -> usize {
         println!("{STREAMS} clients leave in the middle");
         let given_up = self.upstream.given_up();
         let clients = (0..STREAMS).map(|client| {
             let crowd = self.crowd.clone();
             tokio::spawn(async move {
-                let mut seen = Seen::default();
+                let mut seen = Received::default();
                 let end = crowd
                     .ask(&question(client % DOCUMENTS), 1 + client % 8, &mut seen)
                     .await;
@@ -233,7 +237,7 @@ impl Load {
         assert_eq!(
             self.upstream.calls(),
             calls,
-            "somebody still works for nobody"
+            "a request is still running without a client"
         );
         STREAMS
     }
@@ -246,18 +250,18 @@ impl Load {
         }
     }
 
-    /// How many requests the gateway says that it works on.
+    /// The number of running requests that the gateway reports.
     async fn open(&self) -> usize {
-        let told = self.crowd.get("/metrics").await;
-        let figure = told
+        let metrics = self.crowd.get("/metrics").await;
+        let figure = metrics
             .lines()
             .find_map(|line| line.strip_prefix("overlock_requests_in_progress "));
         figure
             .and_then(|figure| figure.parse().ok())
-            .unwrap_or_else(|| panic!("{told}"))
+            .unwrap_or_else(|| panic!("{metrics}"))
     }
 
-    /// The memory that the gateway has, in KiB.
+    /// The memory of the gateway in KiB.
     fn memory(&self) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.serving.child.id()));
         let status = status.expect("it is running");
@@ -276,15 +280,15 @@ impl Load {
     }
 }
 
-fn question(number: usize) -> Question {
-    Question {
+fn question(number: usize) -> ClientRequest {
+    ClientRequest {
         model: model(number),
         streams: true,
         key: None,
     }
 }
 
-/// The clients and the upstream are in this process: three connections a stream.
+/// The clients and the upstream are in this process, which has three connections per stream.
 fn raise_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

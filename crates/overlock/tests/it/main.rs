@@ -1,9 +1,9 @@
-//! The program as its users meet it: arguments, input and exit codes of the real binary.
+//! Tests of the binary: arguments, input, output and exit codes.
 
-// How the binary is run and what is asked of its answers.
+// Running the binary.
 mod program;
 
-// One file each: what a command answers, to people and to machines.
+// One file for each command: its output for people and as JSON.
 mod chat;
 mod close;
 mod code;
@@ -19,23 +19,23 @@ mod stitch;
 mod tls;
 mod tokens;
 
-// What is kept of runs, and what becomes of an answer that cannot be kept.
+// What is recorded of runs, and answers that cannot be recorded.
 mod keeping;
 
-// Stores that cannot be used, and what is said of them.
+// The errors for stores that cannot be used.
 mod stores;
 
-// The gateway as it is started and stopped.
+// Starting and stopping the gateway.
 #[cfg(unix)]
 mod serve;
-// What is said of settings that cannot hold.
+// Settings that contradict each other.
 #[cfg(unix)]
 mod conflicts;
 #[cfg(unix)]
 mod serving;
 
-// Many clients of the gateway at once: one that is killed loses nothing, one that is not never
-// tires, and several on one store are as one.
+// Many clients of the gateway at once: a gateway that is killed, one under load, and several on one
+// store.
 #[cfg(unix)]
 mod crowd;
 #[cfg(unix)]
@@ -49,19 +49,19 @@ mod shared;
 #[cfg(unix)]
 mod real;
 
-// Where settings come from, and what is said of those that are wrong.
+// The sources of settings, and the errors for invalid ones.
 mod config;
 
 // Many texts in one run: order, bad lines, memory.
 mod batch;
 
-// What must hold for every command: bad files, closed pipes, help.
+// What all commands have in common: bad files, closed pipes, help.
 mod everywhere;
 
-// A million levels: every command answers as it does for two.
+// Documents with a million levels.
 mod depth;
 
-// What is seen on a terminal: no line breaks, and nothing is left over.
+// Output on a terminal: no line wraps, and no progress line remains.
 #[cfg(unix)]
 mod terminal;
 

@@ -14,7 +14,7 @@ fn check(name: &str, window: u64, found: &str, entry: Option<&str>) {
 }
 
 #[test]
-fn says_how_a_model_was_found() {
+fn shows_how_a_model_was_found() {
     check("gpt-4", 8192, "exact", Some("gpt-4"));
     check("openai/gpt-4o", 128_000, "alias", Some("gpt-4o"));
     check(
@@ -28,7 +28,7 @@ fn says_how_a_model_was_found() {
 }
 
 #[test]
-fn machines_get_everything_that_is_known() {
+fn json_has_all_facts() {
     let run = overlock(&["models", "deepseek-chat", "--json"], "");
     assert_eq!(
         run.json(),
@@ -50,7 +50,7 @@ fn machines_get_everything_that_is_known() {
 }
 
 #[test]
-fn people_get_lines_that_can_be_searched() {
+fn prints_name_value_lines() {
     let run = overlock(&["models", "openai/gpt-4o-2024-08-06x"], "");
     assert_eq!(run.code, 0);
     let run = overlock(&["models", "deepseek-chat"], "");
@@ -60,7 +60,7 @@ fn people_get_lines_that_can_be_searched() {
          context window: 64000\n\
          longest answer: 8192\n\
          tokenizer: deepseek-v3\n\
-         can: be begun for, be held to JSON, call tools\n\
+         supports: prefill, JSON mode, tools\n\
          found: exact\n\
          disputed: another source states a window of 131072\n"
     );
@@ -68,11 +68,16 @@ fn people_get_lines_that_can_be_searched() {
 }
 
 #[test]
-fn a_guess_is_called_one_and_near_names_are_suggested() {
+fn notes_an_unknown_model_and_suggests_similar_names() {
     for form in [&["models", "gpt-4of"][..], &["models", "gpt-4of", "--json"]] {
         let run = overlock(form, "");
         assert_eq!(run.code, 0);
-        assert!(run.stderr.contains("8192 is a guess"), "{}", run.stderr);
+        assert!(
+            run.stderr
+                .contains("assuming a context window of 8192 tokens"),
+            "{}",
+            run.stderr
+        );
         assert!(
             run.stderr.contains("hint: did you mean `gpt-4o`"),
             "{}",
@@ -82,20 +87,20 @@ fn a_guess_is_called_one_and_near_names_are_suggested() {
     let run = overlock(&["models", "\x1b[31mzzqq"], "");
     assert!(!run.stdout.contains('\x1b') && !run.stderr.contains('\x1b'));
     assert!(
-        run.stderr.contains("hint: say what it can take"),
+        run.stderr.contains("hint: describe it in overlock.toml"),
         "{}",
         run.stderr
     );
 }
 
 #[test]
-fn lists_all_models_or_those_that_hold_a_word() {
+fn lists_all_models_or_those_that_contain_a_word() {
     let all = overlock(&["models"], "");
     assert_eq!(all.code, 0);
     let json = overlock(&["models", "--json"], "").json();
     let count = json.as_array().expect("a list").len();
     assert!(count > 1000);
-    // A heading above, and a key below.
+    // A header above, and a legend below.
     assert_eq!(all.stdout.lines().count(), count + 2);
 
     let some = overlock(&["models", "--filter", "GPT-4o", "--json"], "").json();
@@ -113,11 +118,15 @@ fn lists_all_models_or_those_that_hold_a_word() {
 
     let none = overlock(&["models", "--filter", "no such model"], "");
     assert_eq!(none.code, 1);
-    assert!(none.stderr.contains("no model has"), "{}", none.stderr);
+    assert!(
+        none.stderr.contains("no model name contains"),
+        "{}",
+        none.stderr
+    );
 }
 
 #[test]
-fn the_users_own_models_stand_above_the_table() {
+fn configured_models_override_the_table() {
     let file = TemporaryFile::new(
         "own-models.toml",
         "[models.\"gpt-4o\"]\nwindow = 32000\n\
@@ -127,7 +136,7 @@ fn the_users_own_models_stand_above_the_table() {
     let changed = ask("gpt-4o");
     assert_eq!(changed["context_window"], json!(32_000));
     assert_eq!(changed["own"], json!(true));
-    // What is not said is as in the table.
+    // Settings that are left out keep the value of the table.
     assert_eq!(changed["tokenizer"], json!("o200k_base"));
     let own = ask("ollama/my-llama:latest");
     assert_eq!(own["context_window"], json!(4096));

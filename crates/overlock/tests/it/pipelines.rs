@@ -1,4 +1,4 @@
-//! `overlock check`, `graph`, `schema` and `run`: pipelines as their authors meet them.
+//! `overlock check`, `graph`, `schema` and `run`.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,9 +19,9 @@ use crate::serve::collected;
 #[cfg(unix)]
 use crate::serving::Serving;
 
-/// A model that gives one reply after the other, over HTTP, and keeps what it was asked. Who asks the
-/// same again is told the same again.
-struct Model {
+/// A model that gives one reply after the other over HTTP, and keeps the requests. The same request
+/// gets the same reply again.
+struct ScriptedModel {
     url: String,
     script: Arc<Mutex<Script>>,
 }
@@ -48,7 +48,7 @@ impl Script {
     }
 }
 
-impl Model {
+impl ScriptedModel {
     fn replying(replies: &[&str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
         let url = format!("http://{}/v1", listener.local_addr().expect("it listens"));
@@ -116,7 +116,7 @@ fn answer(stream: TcpStream, script: &Mutex<Script>) {
             (script.reply(request), is_silent)
         };
         if is_silent {
-            // Until whoever asked is gone.
+            // Until the client disconnects.
             let _ = reader.read(&mut [0]);
             return;
         }
@@ -151,22 +151,22 @@ fn example(name: &str) -> String {
 }
 
 /// A folder with a store in which a shop is indexed.
-struct Shop {
+struct PipelineShop {
     folder: TemporaryFolder,
     store: String,
 }
 
-impl Shop {
+impl PipelineShop {
     fn new(name: &str) -> Self {
         let folder = TemporaryFolder::new(name);
         let store = format!("sqlite://{}", folder.path().join("store.db").display());
         folder.write(
             "src/Orders.cs",
-            "namespace Shop;\n\n/// <summary>Keeps orders.</summary>\nclass Orders(Log log)\n{\n    // An order that is closed stays closed, whatever else happens to it later on.\n    public void Close(int id)\n    {\n        log.Note(id);\n        Run(\"UPDATE dbo.Orders SET Closed = 1\");\n    }\n}\n",
+            "namespace PipelineShop;\n\n/// <summary>Keeps orders.</summary>\nclass Orders(Log log)\n{\n    // An order that is closed stays closed, whatever else happens to it later on.\n    public void Close(int id)\n    {\n        log.Note(id);\n        Run(\"UPDATE dbo.Orders SET Closed = 1\");\n    }\n}\n",
         );
         folder.write(
             "src/Log.cs",
-            "namespace Shop;\nclass Log\n{\n    public void Note(int id) { }\n}\n",
+            "namespace PipelineShop;\nclass Log\n{\n    public void Note(int id) { }\n}\n",
         );
         folder.write(
             "src/orders.sql",
@@ -189,7 +189,7 @@ impl Shop {
         shop
     }
 
-    /// How many answers of models are stored.
+    /// The number of stored model answers.
     fn stored_answers(&self) -> usize {
         let file = self.folder.path().join("store.db");
         let connection = rusqlite::Connection::open(file).expect("it is there");
@@ -200,7 +200,7 @@ impl Shop {
         usize::try_from(count).expect("it is a count")
     }
 
-    fn run(&self, pipeline: &str, model: &Model, more: &[&str]) -> Run {
+    fn run(&self, pipeline: &str, model: &ScriptedModel, more: &[&str]) -> Run {
         let arguments = [
             "run",
             pipeline,
@@ -215,8 +215,8 @@ impl Shop {
 
 #[test]
 fn answers_a_question_from_code() {
-    let shop = Shop::new("pipeline-answer");
-    let model = Model::replying(&["`Orders.Close` does (Orders.cs)."]);
+    let shop = PipelineShop::new("pipeline-answer");
+    let model = ScriptedModel::replying(&["`Orders.Close` does (Orders.cs)."]);
     let run = shop.run(
         &example("answer_from_code.yaml"),
         &model,
@@ -227,14 +227,14 @@ fn answers_a_question_from_code() {
         (0, "`Orders.Close` does (Orders.cs)."),
         "{run:?}"
     );
-    for told in [
+    for expected in [
         "hits for `who closes an order`",
         "nodes, ",
         "texts, ",
         "window of",
         "tokens of context, ",
     ] {
-        assert!(run.stderr.contains(told), "{told}: {}", run.stderr);
+        assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
     }
     let calls = model.calls();
     assert_eq!(calls.len(), 1);
@@ -259,19 +259,23 @@ fn answers_a_question_from_code() {
     );
 }
 
-/// Whether a run is refused before it begins, with this on standard error.
+/// A run is refused before it begins, with this on standard error.
 #[track_caller]
-fn check_refused(run: &Run, model: &Model, told: &str) {
+fn check_refused(run: &Run, model: &ScriptedModel, expected: &str) {
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
-    assert!(run.stderr.contains(told), "{told:?} in {}", run.stderr);
+    assert!(
+        run.stderr.contains(expected),
+        "{expected:?} in {}",
+        run.stderr
+    );
     assert!(!run.stderr.contains("search_nodes"), "{}", run.stderr);
     assert_eq!(model.calls().len(), 0);
 }
 
 #[test]
-fn an_unknown_repository_is_refused_before_the_run() {
-    let shop = Shop::new("pipeline-no-repository");
-    let model = Model::replying(&[]);
+fn refuses_an_unknown_repository_before_the_run() {
+    let shop = PipelineShop::new("pipeline-no-repository");
+    let model = ScriptedModel::replying(&[]);
     let question = ["--question", "who closes an order"];
     let unknown =
         "error: there is no repository `shpo` in this store\nhint: the only one is `shop`";
@@ -301,7 +305,7 @@ fn a_search_needs_a_store_that_exists_and_is_indexed() {
     let folder = TemporaryFolder::new("pipeline-no-store");
     let file = folder.path().join("typo.db");
     let store = format!("sqlite://{}", file.display());
-    let model = Model::replying(&["Yes."]);
+    let model = ScriptedModel::replying(&["Yes."]);
     let run = |pipeline: &str| {
         let arguments = ["run", pipeline, "--question", "who", "--store", &store];
         overlock(&[&arguments[..], &["--upstream", &model.url]].concat(), "")
@@ -331,18 +335,18 @@ fn a_search_needs_a_store_that_exists_and_is_indexed() {
 }
 
 #[test]
-fn a_run_answers_machines_with_outcome_state_and_trace() {
-    let shop = Shop::new("pipeline-json");
-    let model = Model::replying(&["Close."]);
+fn json_has_outcome_state_and_trace() {
+    let shop = PipelineShop::new("pipeline-json");
+    let model = ScriptedModel::replying(&["Close."]);
     let run = shop.run(
         &example("answer_from_code.yaml"),
         &model,
         &["--question", "who closes an order", "--json"],
     );
-    let told = run.json();
-    assert_eq!(told["outcome"], "complete");
-    assert_eq!(told["state"]["answer"], "Close.");
-    let actions: Vec<&str> = told["trace"]
+    let output = run.json();
+    assert_eq!(output["outcome"], "complete");
+    assert_eq!(output["state"]["answer"], "Close.");
+    let actions: Vec<&str> = output["trace"]
         .as_array()
         .expect("it is a list")
         .iter()
@@ -359,14 +363,14 @@ fn a_run_answers_machines_with_outcome_state_and_trace() {
             "finalize"
         ]
     );
-    let id = told["run"].as_str().expect("it has a name");
+    let id = output["run"].as_str().expect("it has a name");
     let shown = overlock(&["inspect", id, "--store", &shop.store, "--json"], "").json();
     assert_eq!(shown["trace"].as_array().map(Vec::len), Some(actions.len()));
     assert_eq!(
         shown["trace"][3]["changed"]["context_blocks"],
-        told["state"]["context_blocks"]
+        output["state"]["context_blocks"]
     );
-    assert_eq!(shown["state"], told["state"]);
+    assert_eq!(shown["state"], output["state"]);
     let refused = overlock(&["complete", "--resume", id, "--store", &shop.store], "");
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(
@@ -381,7 +385,7 @@ fn a_run_answers_machines_with_outcome_state_and_trace() {
     assert!(story.stdout.contains("outcome: complete"), "{story:?}");
 }
 
-/// The model asks for more once, and then for so much that the context has to be summarised.
+/// The model asks for more twice; the second time the context has to be summarised.
 const LOOP: [&str; 4] = [
     r#"{"action": "search", "query": "orders table closed"}"#,
     "dbo.Orders has Id and Closed.",
@@ -389,7 +393,7 @@ const LOOP: [&str; 4] = [
     r#"{"action": "answer", "text": "CloseOrder sets Closed."}"#,
 ];
 
-fn looped(shop: &Shop, model: &Model) -> Run {
+fn looped(shop: &PipelineShop, model: &ScriptedModel) -> Run {
     shop.run(
         &example("compaction_loop.yaml"),
         model,
@@ -405,13 +409,13 @@ fn looped(shop: &Shop, model: &Model) -> Run {
 
 #[test]
 fn summarises_its_context_when_more_does_not_fit() {
-    let shop = Shop::new("pipeline-loop");
-    let model = Model::replying(&LOOP);
+    let shop = PipelineShop::new("pipeline-loop");
+    let model = ScriptedModel::replying(&LOOP);
     let run = looped(&shop, &model);
-    let told = run.json();
-    assert_eq!(told["outcome"], "complete", "{run:?}");
-    assert_eq!(told["state"]["answer"], LOOP[3]);
-    let trace = told["trace"].as_array().expect("it is a list");
+    let output = run.json();
+    assert_eq!(output["outcome"], "complete", "{run:?}");
+    assert_eq!(output["state"]["answer"], LOOP[3]);
+    let trace = output["trace"].as_array().expect("it is a list");
     let over = trace
         .iter()
         .find(|event| event["decision"] == "on_over")
@@ -420,7 +424,7 @@ fn summarises_its_context_when_more_does_not_fit() {
     let calls = trace.iter().filter(|event| event["action"] == "call_model");
     let calls: Vec<u64> = calls.filter_map(|event| event["calls"].as_u64()).collect();
     assert_eq!(calls, [1, 1, 2], "the last document was cut once");
-    let blocks = told["state"]["context_blocks"]
+    let blocks = output["state"]["context_blocks"]
         .as_array()
         .expect("it is a list");
     assert_eq!(blocks[0], "dbo.Orders has Id and Closed.");
@@ -428,18 +432,19 @@ fn summarises_its_context_when_more_does_not_fit() {
 }
 
 #[test]
-fn a_demand_by_mail_compacts_and_is_used_up() {
-    let shop = Shop::new("pipeline-demand");
-    let model = Model::replying(&[r#"{"outline_is_enough": true, "query": "orders"}"#, "Two."]);
+fn a_demand_by_mail_compacts_once() {
+    let shop = PipelineShop::new("pipeline-demand");
+    let model =
+        ScriptedModel::replying(&[r#"{"outline_is_enough": true, "query": "orders"}"#, "Two."]);
     let run = shop.run(
         &example("compact_on_demand.yaml"),
         &model,
         &["--question", "what is there about orders", "--json"],
     );
-    let told = run.json();
-    assert_eq!(told["outcome"], "complete", "{run:?}");
-    assert_eq!(told["state"]["inbox"], json!([]));
-    let trace = told["trace"].as_array().expect("it is a list");
+    let output = run.json();
+    assert_eq!(output["outcome"], "complete", "{run:?}");
+    assert_eq!(output["state"]["inbox"], json!([]));
+    let trace = output["trace"].as_array().expect("it is a list");
     let budget = trace
         .iter()
         .find(|event| event["step_id"] == "manage_budget")
@@ -454,7 +459,7 @@ fn a_demand_by_mail_compacts_and_is_used_up() {
 }
 
 #[test]
-fn one_step_is_tried_alone_from_a_given_state() {
+fn runs_one_step_from_a_given_state() {
     let folder = TemporaryFolder::new("pipeline-alone");
     folder.write(
         "one.yaml",
@@ -478,43 +483,43 @@ fn one_step_is_tried_alone_from_a_given_state() {
         ],
         "",
     );
-    let told = run.json();
+    let output = run.json();
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(
-        told["state"]["context_blocks"],
+        output["state"]["context_blocks"],
         json!([
             "before",
             "--- NODE ---\nid: 7\npath: a.sql\nlanguage: sql\ncompact: false\ntext:\nSELECT 1"
         ])
     );
-    assert_eq!(told["trace"][0]["decision"], "on_ok");
+    assert_eq!(output["trace"][0]["decision"], "on_ok");
 }
 
 /// When a run is killed.
 #[derive(Clone, Copy, Debug)]
-enum Moment {
-    /// When so many steps are done.
+enum KillPoint {
+    /// After this many steps.
     Steps(usize),
-    /// While the model is asked for this time, counted from 0.
+    /// During this call of the model, counted from 0.
     Call(usize),
 }
 
 #[test]
-fn a_run_that_is_killed_in_any_step_ends_as_if_it_had_not_been() {
-    let whole = Shop::new("pipeline-whole");
-    let expected = looped(&whole, &Model::replying(&LOOP)).json();
+fn a_run_killed_in_any_step_ends_the_same() {
+    let whole = PipelineShop::new("pipeline-whole");
+    let expected = looped(&whole, &ScriptedModel::replying(&LOOP)).json();
     let steps = expected["trace"].as_array().expect("it is a list").len();
-    let calls = (0..LOOP.len()).map(Moment::Call);
-    for (number, moment) in (0..steps).map(Moment::Steps).chain(calls).enumerate() {
-        let shop = Shop::new(&format!("pipeline-killed-{number}"));
-        let model = Model::replying(&LOOP);
-        if let Moment::Call(call) = moment {
+    let calls = (0..LOOP.len()).map(KillPoint::Call);
+    for (number, moment) in (0..steps).map(KillPoint::Steps).chain(calls).enumerate() {
+        let shop = PipelineShop::new(&format!("pipeline-killed-{number}"));
+        let model = ScriptedModel::replying(&LOOP);
+        if let KillPoint::Call(call) = moment {
             model.script().silent_at = Some(call);
         }
         let id = killed(&shop, &model, moment);
         let stored = shop.stored_answers();
-        // A server of its own, so that a late request of the killed process is not counted.
-        let model = Model::replying(&LOOP[stored..]);
+        // A new server, so that a late request of the killed process is not counted.
+        let model = ScriptedModel::replying(&LOOP[stored..]);
         let resumed = overlock(
             &[
                 "run",
@@ -539,8 +544,8 @@ fn a_run_that_is_killed_in_any_step_ends_as_if_it_had_not_been() {
     }
 }
 
-/// Begins the run of the loop, kills it, and gives its name.
-fn killed(shop: &Shop, model: &Model, moment: Moment) -> String {
+/// Starts the run of the loop, kills it, and returns its id.
+fn killed(shop: &PipelineShop, model: &ScriptedModel, moment: KillPoint) -> String {
     let mut child = command(&[
         "run",
         &example("compaction_loop.yaml"),
@@ -563,9 +568,9 @@ fn killed(shop: &Shop, model: &Model, moment: Moment) -> String {
     let first = lines.find(|line| line.starts_with("run "));
     let first = first.expect("the run is named before its first step");
     match moment {
-        // Every line after the first says that a step is done.
-        Moment::Steps(steps) => assert_eq!(lines.take(steps).count(), steps),
-        Moment::Call(call) => model.wait_for_calls(call + 1),
+        // Every line after the first is a finished step.
+        KillPoint::Steps(steps) => assert_eq!(lines.take(steps).count(), steps),
+        KillPoint::Call(call) => model.wait_for_calls(call + 1),
     }
     child.kill().expect("it can be killed");
     child.wait().expect("it ends");
@@ -574,7 +579,7 @@ fn killed(shop: &Shop, model: &Model, moment: Moment) -> String {
 }
 
 #[test]
-fn a_wrong_pipeline_is_refused_before_anything_runs() {
+fn refuses_an_invalid_pipeline_before_the_first_step() {
     let folder = TemporaryFolder::new("pipeline-wrong");
     folder.write(
         "wrong.yaml",
@@ -583,7 +588,7 @@ fn a_wrong_pipeline_is_refused_before_anything_runs() {
     let path = folder.path().join("wrong.yaml").display().to_string();
     let run = overlock(&["check", &path], "");
     assert_eq!(run.code, 1, "{run:?}");
-    for told in [
+    for expected in [
         "wrong.yaml:6:15",
         "serch_nodes",
         "search_nodes",
@@ -591,11 +596,11 @@ fn a_wrong_pipeline_is_refused_before_anything_runs() {
         "nowhere",
         "wrong.yaml:3:29",
     ] {
-        assert!(run.stderr.contains(told), "{told}: {}", run.stderr);
+        assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
     }
-    let told = overlock(&["check", &path, "--json"], "").json();
-    assert_eq!(told["ok"], false);
-    let places: Vec<(u64, u64)> = told["problems"]
+    let output = overlock(&["check", &path, "--json"], "").json();
+    assert_eq!(output["ok"], false);
+    let places: Vec<(u64, u64)> = output["problems"]
         .as_array()
         .expect("it is a list")
         .iter()
@@ -607,7 +612,7 @@ fn a_wrong_pipeline_is_refused_before_anything_runs() {
         })
         .collect();
     assert_eq!(places, [(3, 29), (6, 15), (7, 13)]);
-    let model = Model::replying(&[]);
+    let model = ScriptedModel::replying(&[]);
     let store = format!("sqlite://{}", folder.path().join("runs.db").display());
     let run = overlock(
         &[
@@ -631,7 +636,7 @@ fn a_wrong_pipeline_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn a_pipeline_that_cannot_fit_its_window_is_refused_with_the_sum() {
+fn refuses_a_pipeline_that_cannot_fit_its_window() {
     let folder = TemporaryFolder::new("pipeline-window");
     folder.write(
         "large.yaml",
@@ -640,13 +645,13 @@ fn a_pipeline_that_cannot_fit_its_window_is_refused_with_the_sum() {
     let path = folder.path().join("large.yaml").display().to_string();
     let run = overlock(&["check", &path], "");
     assert_eq!(run.code, 1, "{run:?}");
-    for told in ["7,000 (context)", "2,000 (answer)", "8,192"] {
-        assert!(run.stderr.contains(told), "{told}: {}", run.stderr);
+    for expected in ["7,000 (context)", "2,000 (answer)", "8,192"] {
+        assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
     }
 }
 
 #[test]
-fn every_example_is_right_and_can_be_drawn() {
+fn every_example_is_valid_and_can_be_drawn() {
     for name in [
         "answer_from_code.yaml",
         "compaction_loop.yaml",
@@ -663,9 +668,9 @@ fn every_example_is_right_and_can_be_drawn() {
 }
 
 #[test]
-fn a_step_that_fails_says_so_and_can_be_taken_up() {
-    let shop = Shop::new("pipeline-fails");
-    let model = Model::replying(&[]);
+fn a_failed_step_can_be_resumed() {
+    let shop = PipelineShop::new("pipeline-fails");
+    let model = ScriptedModel::replying(&[]);
     let run = shop.run(
         &example("answer_from_code.yaml"),
         &model,
@@ -683,7 +688,7 @@ fn a_step_that_fails_says_so_and_can_be_taken_up() {
         .nth(1)
         .expect("the first line names the run")
         .to_owned();
-    let model = Model::replying(&["Now."]);
+    let model = ScriptedModel::replying(&["Now."]);
     let resumed = overlock(
         &[
             "run",
@@ -701,20 +706,20 @@ fn a_step_that_fails_says_so_and_can_be_taken_up() {
         (0, "Now."),
         "{resumed:?}"
     );
-    // One that has come to its end says so, and stays as it is.
+    // Resuming a complete run changes nothing.
     let shown = || overlock(&["inspect", "--json", "--store", &shop.store], "").stdout;
     let before = shown();
     let again = overlock(&["run", "--resume", &id, "--store", &shop.store], "");
     assert_eq!((again.code, again.stdout.trim()), (0, "Now."), "{again:?}");
-    assert!(again.stderr.contains("has come to its end"), "{again:?}");
+    assert!(again.stderr.contains("is already complete"), "{again:?}");
     assert_eq!(shown(), before);
 }
 
 #[test]
 #[cfg(unix)]
 fn a_collector_gets_a_span_for_every_step_and_no_text() {
-    let shop = Shop::new("pipeline-traces");
-    let model = Model::replying(&["Nobody knows."]);
+    let shop = PipelineShop::new("pipeline-traces");
+    let model = ScriptedModel::replying(&["Nobody knows."]);
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
     let endpoint = format!("http://{}", listener.local_addr().expect("it listens"));
     let collecting = thread::spawn(move || collected(&listener));
@@ -734,13 +739,13 @@ fn a_collector_gets_a_span_for_every_step_and_no_text() {
     assert_eq!(run.code, 0, "{run:?}");
     let heard = joined(collecting);
     assert!(heard.starts_with("POST /v1/traces "), "{heard}");
-    for told in [
+    for expected in [
         "run answer_from_code",
         "manage_context_budget manage_budget",
         "overlock.decision",
         "gen_ai.request.model",
     ] {
-        assert!(heard.contains(told), "{told} in {heard}");
+        assert!(heard.contains(expected), "{expected} in {heard}");
     }
     for text in ["who closes", "Nobody knows", "Orders.cs"] {
         assert!(!heard.contains(text), "{text} in {heard}");
@@ -750,20 +755,20 @@ fn a_collector_gets_a_span_for_every_step_and_no_text() {
 #[test]
 #[cfg(unix)]
 fn the_gateway_shows_runs_of_pipelines() {
-    let shop = Shop::new("pipeline-shown");
-    let model = Model::replying(&["Close."]);
+    let shop = PipelineShop::new("pipeline-shown");
+    let model = ScriptedModel::replying(&["Close."]);
     let question = ["--question", "who closes an order", "--json"];
-    let told = shop
+    let output = shop
         .run(&example("answer_from_code.yaml"), &model, &question)
         .json();
-    let id = told["run"].as_str().expect("it has a name");
+    let id = output["run"].as_str().expect("it has a name");
     let arguments = ["--upstream", &*model.url, "--store", &*shop.store];
     let mut serving = Serving::start("pipeline-shown-gateway", &arguments, &[]);
     let (status, shown) = serving.ask(&format!("GET /api/runs/{id}"), "");
     assert_eq!(status, 200, "{shown}");
     let shown: Value = serde_json::from_str(&shown).expect("it is JSON");
     let steps = |run: &Value| run["trace"].as_array().map(Vec::len);
-    assert_eq!(steps(&shown), steps(&told));
+    assert_eq!(steps(&shown), steps(&output));
     assert_eq!(shown["graph"]["entry"], "search");
     assert_eq!(
         shown["graph"]["steps"][3]["targets"],
@@ -771,7 +776,7 @@ fn the_gateway_shows_runs_of_pipelines() {
     );
     assert!(
         !shown.to_string().contains("who closes"),
-        "texts are not shown unasked: {shown}"
+        "texts are not shown by default: {shown}"
     );
     assert_eq!(shown["pipeline"], "answer_from_code");
     let (status, listed) = serving.ask("GET /api/runs", "");
@@ -789,9 +794,9 @@ fn the_gateway_shows_runs_of_pipelines() {
 
 #[test]
 #[cfg(unix)]
-fn the_gateway_follows_a_run_that_another_process_makes() {
-    let shop = Shop::new("pipeline-followed");
-    let model = Model::replying(&["Close."]);
+fn the_gateway_follows_a_run_of_another_process() {
+    let shop = PipelineShop::new("pipeline-followed");
+    let model = ScriptedModel::replying(&["Close."]);
     model.script().silent_at = Some(0);
     let arguments = ["--upstream", &*model.url, "--store", &*shop.store];
     let mut serving = Serving::start("pipeline-followed-gateway", &arguments, &[]);
@@ -839,7 +844,7 @@ fn the_gateway_follows_a_run_that_another_process_makes() {
 
 #[test]
 #[cfg(unix)]
-fn ctrl_c_ends_a_run_between_two_steps_and_it_can_be_taken_up() {
+fn ctrl_c_cancels_a_run_that_can_be_resumed() {
     let folder = TemporaryFolder::new("pipeline-endless");
     let step = "{id: ID, action: set_variables, rules: [{set: variables.a, value: 1}], next: NEXT}";
     let step = |id, next| step.replace("ID", id).replace("NEXT", next);
@@ -873,21 +878,22 @@ fn ctrl_c_ends_a_run_between_two_steps_and_it_can_be_taken_up() {
     let busy = overlock(&["run", "--resume", &id, "--store", &store], "");
     assert_eq!(busy.code, 2, "{busy:?}");
     assert!(
-        busy.stderr.contains("worked on by another process"),
+        busy.stderr.contains("in progress in another process"),
         "{busy:?}"
     );
     interrupt(&child);
-    let told: Vec<String> = lines.collect();
+    let output: Vec<String> = lines.collect();
     let ended = output_of(child);
-    assert_eq!(ended.status.code(), Some(130), "{told:?}");
+    assert_eq!(ended.status.code(), Some(130), "{output:?}");
     assert!(
-        told.iter()
+        output
+            .iter()
             .any(|line| line.contains("overlock run --resume")),
-        "{told:?}"
+        "{output:?}"
     );
-    let told: Value = serde_json::from_slice(&ended.stdout).expect("it is JSON");
-    assert_eq!(told["outcome"], "cancelled");
-    assert_eq!(told["state"]["variables"]["a"], 1);
+    let output: Value = serde_json::from_slice(&ended.stdout).expect("it is JSON");
+    assert_eq!(output["outcome"], "cancelled");
+    assert_eq!(output["state"]["variables"]["a"], 1);
     let resumed = overlock(
         &[
             "run",
@@ -901,10 +907,10 @@ fn ctrl_c_ends_a_run_between_two_steps_and_it_can_be_taken_up() {
         ],
         "",
     );
-    let told = resumed.json();
-    assert_eq!(told["outcome"], "failed", "{resumed:?}");
+    let output = resumed.json();
+    assert_eq!(output["outcome"], "failed", "{resumed:?}");
     assert!(
-        told["error"]
+        output["error"]
             .as_str()
             .is_some_and(|error| error.contains("2 steps")),
         "{resumed:?}"
@@ -912,7 +918,7 @@ fn ctrl_c_ends_a_run_between_two_steps_and_it_can_be_taken_up() {
 }
 
 #[test]
-fn what_went_wrong_is_told_and_kept() {
+fn reports_and_records_what_failed() {
     let folder = TemporaryFolder::new("pipeline-warned");
     folder.write(
         "ask.yaml",
@@ -926,7 +932,7 @@ fn what_went_wrong_is_told_and_kept() {
             .to_string(),
     );
     let state = folder.path().join("state.json").display().to_string();
-    let model = Model::replying(&["Half an ans✂"]);
+    let model = ScriptedModel::replying(&["Half an ans✂"]);
     let arguments = [
         "run",
         &path,
@@ -984,8 +990,8 @@ fn a_model_without_a_public_tokenizer_is_counted_by_an_upper_bound() {
         overlock(&[&arguments, more].concat(), "").json()
     };
     let (bound, exact) = (run(&[]), run(&["--set", "token_counter=o200k_base"]));
-    let tokens = |told: &Value| {
-        told["trace"][0]["context_tokens"]
+    let tokens = |output: &Value| {
+        output["trace"][0]["context_tokens"]
             .as_u64()
             .expect("it was counted")
     };

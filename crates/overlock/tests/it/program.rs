@@ -9,7 +9,7 @@ use std::{env, fs, thread};
 
 use serde_json::Value;
 
-/// What a run left behind.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -24,13 +24,13 @@ impl Run {
         parse(&self.stdout)
     }
 
-    /// Standard output as one JSON value a line.
+    /// Standard output as one JSON value per line.
     #[track_caller]
     pub(crate) fn json_lines(&self) -> Vec<Value> {
         self.stdout.lines().map(parse).collect()
     }
 
-    /// The names of the fields of the answer, in their order.
+    /// The names of the fields of the output, in order.
     #[track_caller]
     pub(crate) fn keys(&self) -> Vec<String> {
         match self.json() {
@@ -50,7 +50,7 @@ pub(crate) fn overlock(arguments: &[&str], input: impl AsRef<[u8]>) -> Run {
     run(&mut command(arguments), input)
 }
 
-/// Runs a command that was changed, in its environment or its folder.
+/// Runs a command that may have another environment or folder.
 pub(crate) fn run(command: &mut Command, input: impl AsRef<[u8]>) -> Run {
     let mut child = command
         .stdin(Stdio::piped())
@@ -60,7 +60,7 @@ pub(crate) fn run(command: &mut Command, input: impl AsRef<[u8]>) -> Run {
         .expect("the binary was built with the tests");
     let mut stdin = child.stdin.take().expect("it is piped");
     let input = input.as_ref().to_vec();
-    // Beside the reading: large answers come while large questions are still asked.
+    // In a thread, because the command may write output before it has read all input.
     let writer = thread::spawn(move || {
         // A command that does not read its input may have ended already.
         let _ = stdin.write_all(&input);
@@ -77,13 +77,13 @@ pub(crate) fn run(command: &mut Command, input: impl AsRef<[u8]>) -> Run {
     run
 }
 
-/// What a process says from now on, and how it ends.
+/// The output of a process from now on, and its exit status.
 pub(crate) fn output_of(child: Child) -> Output {
     let _watchdog = Watchdog::over(&child);
     child.wait_with_output().expect("the program ends")
 }
 
-/// What a thread returns.
+/// The result of a thread.
 #[cfg(unix)]
 #[track_caller]
 pub(crate) fn joined<T>(thread: thread::JoinHandle<T>) -> T {
@@ -92,14 +92,14 @@ pub(crate) fn joined<T>(thread: thread::JoinHandle<T>) -> T {
     thread.join().expect("no panic")
 }
 
-/// Kills a process that takes too long, so that a test that waits for it or reads what it says
-/// fails instead of hanging. It is to be dropped when the process has ended.
+/// Kills a process that takes too long, so that a test that waits for it fails instead of hanging.
+/// Must be dropped when the process has ended.
 #[must_use]
 pub(crate) struct Watchdog {
     _stop: mpsc::Sender<()>,
 }
 
-/// No process takes longer, however busy the machine is.
+/// Longer than any process takes, even on a busy machine.
 const LONGEST: Duration = Duration::from_mins(5);
 
 impl Watchdog {
@@ -119,7 +119,7 @@ impl Watchdog {
 fn kill(id: u32) {
     use rustix::process::{Pid, Signal, kill_process};
     let id = i32::try_from(id).ok().and_then(Pid::from_raw);
-    // It may have ended a moment ago.
+    // It may have just ended.
     let _ = id.map(|id| kill_process(id, Signal::KILL));
 }
 
@@ -132,9 +132,9 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// A command that knows nothing of whoever runs the tests.
+/// A command without the settings of the user who runs the tests.
 pub(crate) fn without_settings(mut command: Command) -> Command {
-    // Whatever the person who runs the tests has set is not what is tested.
+    // The user's own variables must not influence the tests.
     for (name, _) in env::vars_os() {
         if name.to_string_lossy().starts_with("OVERLOCK_") {
             command.env_remove(name);
@@ -144,7 +144,7 @@ pub(crate) fn without_settings(mut command: Command) -> Command {
     command
 }
 
-/// Does to a process what Ctrl-C does.
+/// Sends SIGINT to a process, as Ctrl-C does.
 #[cfg(unix)]
 pub(crate) fn interrupt(child: &Child) {
     signal(child, rustix::process::Signal::INT);
@@ -159,7 +159,7 @@ pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
     kill_process(id, signal).expect("it is ours");
 }
 
-/// A file that is gone when the test is done.
+/// A file that is removed at the end of the test.
 pub(crate) struct TemporaryFile {
     path: PathBuf,
 }
@@ -183,7 +183,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// A folder that is gone, with all in it, when the test is done.
+/// A folder that is removed at the end of the test.
 pub(crate) struct TemporaryFolder {
     path: PathBuf,
 }
@@ -200,7 +200,7 @@ impl TemporaryFolder {
         &self.path
     }
 
-    /// Writes a file into it, and the folders it is in.
+    /// Writes a file into it, and creates its folders.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path.join(name);
         let folder = path.parent().expect("the file is in a folder");

@@ -1,8 +1,8 @@
-//! A real server and a real model: what the model finishes without a token limit must be complete
-//! through a gateway without configuration.
+//! A real server and a real model: answers that the model completes without a token limit must be
+//! complete through a gateway without configuration.
 //!
-//! `cargo xtask test models` asks a few prompts, `cargo xtask bench models` many of them in every
-//! arm, and prints the table.
+//! `cargo xtask test models` sends a few prompts; `cargo xtask bench models` sends many in every arm
+//! and prints the table.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 use crate::program::TemporaryFile;
 use crate::serving::Serving;
 
-/// The program that runs the model, and the model.
+/// The variables with the server and the model.
 const SERVER: &str = "OVERLOCK_LLAMA_SERVER";
 const MODEL: &str = "OVERLOCK_GGUF";
-/// The chat template of the model, where it has none.
+/// The chat template, for a model without one.
 const TEMPLATE: &str = "OVERLOCK_CHAT_TEMPLATE";
-/// How many prompts are asked, and how many chats.
+/// The numbers of prompts and chats.
 const PROMPTS: &str = "OVERLOCK_PROMPTS";
 const CHATS: &str = "OVERLOCK_CHATS";
 
@@ -123,7 +123,7 @@ fn prompt(number: usize) -> (String, Value) {
 struct Prompt {
     asks: String,
     schema: Value,
-    /// What one answer may have.
+    /// The token limit of one answer.
     max_tokens: u64,
     streams: bool,
 }
@@ -167,7 +167,7 @@ struct Reply {
     output: u64,
     cached: u64,
     calls: u64,
-    /// The run behind it, if it came through a gateway.
+    /// The recorded run, if it came through a gateway.
     run: Option<Value>,
 }
 
@@ -188,21 +188,21 @@ impl Reply {
     }
 }
 
-/// What an arm made of all prompts that the model finishes uncut.
+/// The results of an arm for all prompts that the model completes uncut.
 #[derive(Default)]
 struct Arm {
     name: &'static str,
     asked: usize,
     whole: usize,
-    /// Those that say `stop` and are not what was asked for.
+    /// Those with the finish reason `stop` that are not complete.
     false_stops: Vec<String>,
     unfinished: Vec<String>,
-    /// Those that are whole and not the text of the uncut answer.
+    /// Those that are complete, but differ from the uncut answer.
     other_texts: usize,
-    /// Those of them in which the server does not write again what the gateway joined, even if all
-    /// calls are made again in their order.
+    /// Those of them with a seam that the server does not reproduce, even if all calls are repeated
+    /// in order.
     wrong_seams: Vec<String>,
-    /// How many answers were joined, by kind of seam, and how many were not.
+    /// The number of answers for each kind of seam, and of rejected ones.
     seams: BTreeMap<String, usize>,
     paid: u64,
     paid_uncut: u64,
@@ -222,19 +222,19 @@ impl Arm {
     fn add(&mut self, server: &LlamaServer, prompt: &Prompt, reply: &Reply, uncut: &Reply) {
         self.asked += 1;
         let is_whole = prompt.is_valid(&reply.content);
-        let told = || {
+        let description = || {
             let limit = prompt.max_tokens;
             format!("{} ({limit} tokens): {}", prompt.asks, reply.content)
         };
         match (reply.finish == "stop", is_whole) {
             (true, true) => self.whole += 1,
-            (true, false) => self.false_stops.push(told()),
-            (false, _) => self.unfinished.push(told()),
+            (true, false) => self.false_stops.push(description()),
+            (false, _) => self.unfinished.push(description()),
         }
         if is_whole && reply.content != uncut.content {
             self.other_texts += 1;
             if !server.writes_again(prompt, reply, uncut) {
-                self.wrong_seams.push(told());
+                self.wrong_seams.push(description());
             }
         }
         for step in reply.steps() {
@@ -347,26 +347,26 @@ impl LlamaServer {
         (status, serde_json::from_str(&body).expect("JSON"))
     }
 
-    /// How many requests it has refused for their size, as its log says.
+    /// The number of requests that it has refused for their size, from its log.
     fn refused_for_size(&self) -> usize {
         let log = fs::read_to_string(self.log.path()).expect("its log");
         log.matches("exceeds the available context size").count()
     }
 
-    /// Whether the server writes again what was joined at the seam before the first difference from
-    /// the uncut answer: asked there once more, or when all calls up to there are made again.
+    /// Whether the server reproduces the text after the seam before the first difference from the
+    /// uncut answer: with the same call, or when all calls up to there are repeated.
     ///
-    /// A prefill can be divided into other tokens than the model wrote, so that the server itself
-    /// goes on with other text. What it writes also depends on how much of the prompt is in its
-    /// cache, and so on the calls before; only the same calls in the same order show that.
+    /// A prefill can be split into other tokens than the model wrote, so that the server continues
+    /// with other text. Its output also depends on how much of the prompt is in its cache, and so on
+    /// earlier calls; only the same calls in the same order show that.
     fn writes_again(&self, prompt: &Prompt, reply: &Reply, uncut: &Reply) -> bool {
         let same = common_len(&reply.content, &uncut.content);
         let offsets = reply.steps().iter().filter_map(offset);
         let Some(seam) = offsets.filter(|offset| *offset <= same).max() else {
-            // Without a gateway there is no seam that could be wrong.
+            // Without a gateway there are no seams.
             return reply.run.is_none();
         };
-        // A prefill may have lost the white space at its end, which the model then writes anew.
+        // A prefill may have lost the white space at its end, which the model then writes again.
         let whole = &reply.content[..seam];
         let asked_there = [whole, whole.trim_end()].into_iter();
         let mut asked_there =
@@ -374,7 +374,7 @@ impl LlamaServer {
         asked_there.any(|written| written > same) || self.replayed_len(prompt, reply, seam) > same
     }
 
-    /// How much of a document the server writes again if all calls up to a seam are made once more.
+    /// How much of a document the server reproduces if all calls up to a seam are repeated.
     fn replayed_len(&self, prompt: &Prompt, reply: &Reply, seam: usize) -> usize {
         let mut most = prompt.max_tokens;
         for step in reply.steps() {
@@ -384,14 +384,14 @@ impl LlamaServer {
             match offset {
                 Some(offset) if offset == seam => return written,
                 Some(_) => most = prompt.max_tokens,
-                // The document had not begun, and the next answer may be longer.
+                // The document had not begun; the next answer may be longer.
                 None => most *= 4,
             }
         }
         0
     }
 
-    /// How much of a document is the same as what the server writes after this beginning of it.
+    /// The length of the common prefix of the document and what the server writes after `before`.
     fn written_len(&self, prompt: &Prompt, most: u64, before: &str, reply: &Reply) -> usize {
         let Some(said) = self.after_prefill(prompt, most, before) else {
             return 0;
@@ -402,8 +402,8 @@ impl LlamaServer {
         reply.content.len() - joined.len() + common_len(joined, said)
     }
 
-    /// The answer of so many tokens that goes on from a document; nothing if the server refuses
-    /// that. Some documents cannot be divided into tokens that its grammar takes.
+    /// Continues a document with this many tokens; `None` if the server refuses it, because some
+    /// documents cannot be split into tokens that its grammar accepts.
     fn after_prefill(&self, prompt: &Prompt, most: u64, document: &str) -> Option<Value> {
         let mut request = prompt.request(most);
         if !document.is_empty() {
@@ -427,8 +427,7 @@ impl LlamaServer {
         reply
     }
 
-    /// What twenty lines without a gateway make of it: the document so far is the beginning of the
-    /// next answer.
+    /// A simple continuation without a gateway: the document so far is the prefill of the next call.
     fn in_a_loop(&self, prompt: &Prompt) -> Reply {
         let mut reply = Reply::default();
         for _ in 0..50 {
@@ -461,12 +460,12 @@ impl Drop for LlamaServer {
     }
 }
 
-/// Where a step joined its answer; nothing if it did not.
+/// The offset where a step joined its answer, if it did.
 fn offset(step: &Value) -> Option<usize> {
     usize::try_from(step["result"]["offset"].as_u64()?).ok()
 }
 
-/// How many bytes at the beginning of two texts are the same.
+/// The length of the common prefix of two texts.
 fn common_len(one: &str, other: &str) -> usize {
     let same = one.bytes().zip(other.bytes());
     same.take_while(|(a, b)| a == b).count()
@@ -476,7 +475,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// One request and its answer, whether or not it comes in chunks.
+/// One request and its answer, chunked or not.
 fn exchange(address: &str, request: &str, body: &str) -> (u16, String) {
     let (_, status, body) = exchange_with_head(address, request, body);
     (status, body)
@@ -512,14 +511,14 @@ fn joined(mut chunks: &str) -> String {
         if length == 0 {
             break;
         }
-        // Text was made of all bytes together, of which none is lost.
+        // The bytes were collected before they were decoded.
         body.push_str(&rest[..length]);
         chunks = &rest[length + 2..];
     }
     body
 }
 
-/// Asks through a gateway.
+/// Sends a prompt through a gateway.
 fn through(gateway: &Serving, prompt: &Prompt) -> Reply {
     let mut request = prompt.request(prompt.max_tokens);
     if prompt.streams {
@@ -560,7 +559,7 @@ fn through(gateway: &Serving, prompt: &Prompt) -> Reply {
     reply
 }
 
-/// The record of the run that a head names, once it is written.
+/// The record of the run in a response head, once it is written.
 fn recorded(gateway: &Serving, head: &str) -> Value {
     let run = head
         .lines()
@@ -593,7 +592,7 @@ fn prompts() -> usize {
     count.unwrap_or(24)
 }
 
-/// Which prompts are asked: spread over all topics and shapes.
+/// The prompts to send, spread over all topics and shapes.
 fn numbers(count: usize) -> impl Iterator<Item = usize> {
     let all = TOPICS.len() * 6;
     (0..count).map(move |place| (place * 31) % all + all * (place / all))
@@ -601,7 +600,7 @@ fn numbers(count: usize) -> impl Iterator<Item = usize> {
 
 #[test]
 #[ignore = "needs llama-server and a model: run cargo xtask test models"]
-fn what_a_real_model_finishes_comes_whole_through_the_gateway() {
+fn what_a_real_model_completes_is_complete_through_the_gateway() {
     let server = LlamaServer::start(4096);
     let (gateway, _config) = gateway(&server, "real", "");
     let mut arm = Arm::new("Overlock, no configuration");
@@ -619,7 +618,7 @@ fn what_a_real_model_finishes_comes_whole_through_the_gateway() {
     assert_eq!(arm.wrong_seams, Vec::<String>::new());
 }
 
-/// A sentence in each of eight languages, most of which the stand-in tokenizers undercount.
+/// A sentence in eight languages, most of which substitute tokenizers undercount.
 const SENTENCES: [&str; 8] = [
     "The harbour was quiet before the first boats came in. ",
     "Die Donaudampfschifffahrtsgesellschaft veröffentlichte gestern ihren Jahresbericht. ",
@@ -631,7 +630,7 @@ const SENTENCES: [&str; 8] = [
     "कल शाम हमने रेलगाड़ियों की नई समय-सारणी पर चर्चा की। ",
 ];
 
-/// A chat of some length in some languages, whose last message is short.
+/// A chat with a pseudorandom length and languages, and a short last message.
 fn chat(number: usize) -> Value {
     // A multiplicative hash is random enough to vary lengths and languages.
     let draw = |place: usize, most: usize| {
@@ -720,10 +719,10 @@ fn bench_of_real_models() {
         let _ = write!(table, "\n{}", arm.row()); // a string takes everything
     }
     println!("{count} prompts\n{table}");
-    for told in arms[0].false_stops.iter().chain(&arms[0].unfinished) {
-        println!("not whole: {told}");
+    for description in arms[0].false_stops.iter().chain(&arms[0].unfinished) {
+        println!("not whole: {description}");
     }
-    for told in arms.iter().flat_map(|arm| &arm.wrong_seams) {
-        println!("wrong seam: {told}");
+    for description in arms.iter().flat_map(|arm| &arm.wrong_seams) {
+        println!("wrong seam: {description}");
     }
 }

@@ -17,7 +17,7 @@ fn check_render(arguments: &[&str], rendered: &str) {
 }
 
 #[test]
-fn a_text_within_the_budget_is_shown_as_it_is() {
+fn a_text_within_the_budget_is_unchanged() {
     check_render(&[], CUT);
 }
 
@@ -57,7 +57,7 @@ fn a_limit_too_small_for_any_path_is_bad_usage() {
 }
 
 #[test]
-fn machines_get_the_rendered_text() {
+fn json_has_the_rendered_text() {
     let run = overlock(&["render", "--json"], CUT);
     assert_eq!(run.json(), json!({"rendered": CUT}));
 }

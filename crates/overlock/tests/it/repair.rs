@@ -26,7 +26,7 @@ fn valid_json_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn lists_the_fixes_beside_the_result() {
+fn lists_the_fixes_on_standard_error() {
     let run = overlock(&["repair", "--fixes"], "[1,\n 2,]");
     assert_eq!(run.json(), json!([1, 2]));
     assert!(run.stderr.contains("line 2, column "), "{}", run.stderr);
@@ -34,7 +34,7 @@ fn lists_the_fixes_beside_the_result() {
 }
 
 #[test]
-fn machines_get_the_fixes_with_their_offsets() {
+fn json_has_the_fixes_with_their_offsets() {
     let run = overlock(&["repair", "--json"], "[1, 2,]");
     assert_eq!(run.keys(), ["json", "fixes"]);
     let fix = &run.json()["fixes"][0];

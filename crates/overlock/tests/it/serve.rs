@@ -24,24 +24,24 @@ fn chat(model: &str) -> String {
 }
 
 #[test]
-fn a_newcomer_sees_a_cut_answer_made_whole() {
+fn the_built_in_model_shows_a_completed_answer() {
     let mut serving = Serving::start("demo-answer", &["--upstream", "http://127.0.0.1:1/v1"], &[]);
     assert!(
-        serving.said.contains("upstream: http://127.0.0.1:1/v1"),
+        serving.stderr.contains("upstream: http://127.0.0.1:1/v1"),
         "{}",
-        serving.said
+        serving.stderr
     );
     assert!(
         serving
-            .said
+            .stderr
             .contains("\n  not reached (could not reach 127.0.0.1:1"),
         "{}",
-        serving.said
+        serving.stderr
     );
     assert!(
-        serving.said.contains("curl http://127.0.0.1:"),
+        serving.stderr.contains("curl http://127.0.0.1:"),
         "{}",
-        serving.said
+        serving.stderr
     );
     let (status, body) = serving.ask("POST /v1/chat/completions", &chat("overlock-demo"));
     assert_eq!(status, 200, "{body}");
@@ -57,11 +57,11 @@ fn a_newcomer_sees_a_cut_answer_made_whole() {
     assert!(line.contains(" POST /v1/chat/completions 200 "), "{line}");
     assert!(line.contains("complete"), "{line}");
     let ended = serving.stop();
-    assert_eq!(ended.code(), Some(0), "{}", serving.said);
+    assert_eq!(ended.code(), Some(0), "{}", serving.stderr);
 }
 
 #[test]
-fn a_first_call_that_is_refused_for_a_moment_is_made_again() {
+fn retries_a_temporarily_refused_first_call() {
     let script = Script {
         document: r#"{"rivers": ["Rhine", "Elbe"]}"#.to_owned(),
         breath: (1000, 1000),
@@ -98,14 +98,14 @@ fn a_first_call_that_is_refused_for_a_moment_is_made_again() {
 }
 
 #[test]
-fn a_run_that_is_recorded_without_its_text_can_be_inspected() {
+fn inspects_a_run_recorded_without_text() {
     let folder = TemporaryFolder::new("inspect-metadata");
     let store = format!("sqlite://{}", folder.path().join("runs.db").display());
     let arguments = ["--upstream", "http://127.0.0.1:1/v1", "--store", &store];
     let mut serving = Serving::start("metadata-gateway", &arguments, &[]);
     let (status, body) = serving.ask("POST /v1/chat/completions", &chat("overlock-demo"));
     assert_eq!(status, 200, "{body}");
-    assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+    assert_eq!(serving.stop().code(), Some(0), "{}", serving.stderr);
     let runs = overlock(&["inspect", "--store", &store, "--json"], "").json();
     let id = runs[0]["id"]
         .as_str()
@@ -130,7 +130,7 @@ fn a_run_that_is_recorded_without_its_text_can_be_inspected() {
 }
 
 #[test]
-fn another_model_without_an_upstream_is_told_how_to_name_one() {
+fn without_an_upstream_other_models_get_a_hint() {
     let serving = Serving::start("unreachable", &["--upstream", "http://127.0.0.1:1/v1"], &[]);
     let (status, body) = serving.ask("POST /v1/chat/completions", &chat("gpt-4o"));
     assert_eq!(status, 502, "{body}");
@@ -166,7 +166,7 @@ fn an_open_model_is_counted_with_its_own_tokenizer_and_template() {
 }
 
 #[test]
-fn none_at_all_where_nobody_would_be_answered_is_told_at_the_start() {
+fn refuses_limits_of_zero() {
     for key in [
         "max_total_tokens",
         "max_body_bytes",
@@ -177,12 +177,12 @@ fn none_at_all_where_nobody_would_be_answered_is_told_at_the_start() {
         let folder = TemporaryFolder::new(&format!("serve-no-{key}"));
         folder.write("overlock.toml", format!("[serve]\n{key} = 0\n"));
         let config = folder.path().join("overlock.toml").display().to_string();
-        check_refused(&["--config", &config], "a whole number from 1 on");
+        check_refused(&["--config", &config], "a positive integer");
     }
 }
 
 #[test]
-fn a_tokenizer_that_cannot_be_read_is_told_at_the_start() {
+fn refuses_an_unreadable_tokenizer_at_the_start() {
     let folder = TemporaryFolder::new("serve-no-tokenizer");
     folder.write(
         "overlock.toml",
@@ -196,7 +196,7 @@ fn a_tokenizer_that_cannot_be_read_is_told_at_the_start() {
 }
 
 #[test]
-fn a_store_beside_which_no_work_can_be_marked_is_told_at_the_start() {
+fn refuses_a_store_whose_lock_folder_cannot_be_created() {
     let folder = TemporaryFolder::new("serve-no-marks");
     folder.write("runs.db-live", "a file where a folder should be");
     let store = format!("sqlite://{}", folder.path().join("runs.db").display());
@@ -207,18 +207,18 @@ fn a_store_beside_which_no_work_can_be_marked_is_told_at_the_start() {
 }
 
 #[test]
-fn what_is_told_of_requests_can_be_read_by_machines() {
+fn the_request_log_can_be_json() {
     let arguments = ["--upstream", "http://127.0.0.1:1/v1", "--log", "json"];
     let mut serving = Serving::start("log", &arguments, &[]);
     serving.ask("GET /health?secret=1", "");
     let entry: Value = serde_json::from_str(&serving.line()).expect("JSON");
     assert_eq!(entry["route"], "/health");
     assert_eq!(entry["status"], 200);
-    assert!(!serving.said.contains("secret"), "{}", serving.said);
+    assert!(!serving.stderr.contains("secret"), "{}", serving.stderr);
 }
 
 #[test]
-fn keys_come_from_a_variable_or_a_file_and_are_never_told() {
+fn reads_keys_from_a_variable_or_a_file_and_never_shows_them() {
     let file = TemporaryFile::new("gateway-keys", "# ours\nfile-key\n");
     for (arguments, key) in [
         (["--keys-variable", "GATEWAY_KEYS"], "variable-key"),
@@ -235,16 +235,16 @@ fn keys_come_from_a_variable_or_a_file_and_are_never_told() {
         assert_eq!(status, 200);
         serving.stop();
         assert!(
-            serving.said.contains("authorization: Bearer "),
+            serving.stderr.contains("authorization: Bearer "),
             "{}",
-            serving.said
+            serving.stderr
         );
-        assert!(!serving.said.contains(key), "{}", serving.said);
+        assert!(!serving.stderr.contains(key), "{}", serving.stderr);
     }
 }
 
 #[test]
-fn a_key_for_openai_is_sent_nowhere_else() {
+fn sends_the_openai_key_only_to_openai() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let upstream = format!("http://{}/v1", listener.local_addr().expect("an address"));
     let (sender, heard) = mpsc::channel();
@@ -261,29 +261,37 @@ fn a_key_for_openai_is_sent_nowhere_else() {
     let variables = [("OPENAI_API_KEY", "sk-for-openai")];
     let serving = Serving::start("openai-key", &["--upstream", &upstream], &variables);
     assert_eq!(serving.ask("GET /v1/files", "").0, 200);
-    // It is asked what it is before it is asked for anything else.
+    // The discovery request is the first one.
     for path in ["/v1/models", "/v1/files"] {
         let request = heard.recv_timeout(PATIENCE).expect("it was asked");
         assert!(request.starts_with(&format!("GET {path} ")), "{request}");
         assert!(!request.contains("sk-for-openai"), "{request}");
     }
-    assert!(!serving.said.contains("sk-for-openai"), "{}", serving.said);
+    assert!(
+        !serving.stderr.contains("sk-for-openai"),
+        "{}",
+        serving.stderr
+    );
 }
 
 #[test]
-fn openai_is_taken_where_there_is_a_key_for_it() {
+fn uses_openai_if_there_is_a_key() {
     let serving = Serving::start("openai", &[], &[("OPENAI_API_KEY", "sk-for-openai")]);
     assert!(
-        serving.said.contains("https://api.openai.com/v1"),
+        serving.stderr.contains("https://api.openai.com/v1"),
         "{}",
-        serving.said
+        serving.stderr
     );
-    assert!(!serving.said.contains("sk-for-openai"), "{}", serving.said);
+    assert!(
+        !serving.stderr.contains("sk-for-openai"),
+        "{}",
+        serving.stderr
+    );
     let (_, health) = serving.ask("GET /health", "");
     assert!(health.contains("api.openai.com"), "{health}");
 }
 
-/// Says yes to the first who posts something; what that was.
+/// Accepts the first POST request, and returns it.
 pub(crate) fn collected(listener: &TcpListener) -> String {
     let (mut stream, _) = listener.accept().expect("a client");
     let mut heard = Vec::new();
@@ -305,7 +313,7 @@ pub(crate) fn collected(listener: &TcpListener) -> String {
 }
 
 #[test]
-fn traces_go_where_the_usual_variables_say() {
+fn sends_traces_as_the_standard_variables_say() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let host = listener.local_addr().expect("an address").to_string();
     let collecting = thread::spawn(move || collected(&listener));
@@ -319,24 +327,24 @@ fn traces_go_where_the_usual_variables_say() {
     let mut serving = Serving::start("traces", &upstream, &variables);
     let (status, _) = serving.ask("POST /v1/chat/completions", &chat("overlock-demo"));
     assert_eq!(status, 200);
-    assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+    assert_eq!(serving.stop().code(), Some(0), "{}", serving.stderr);
     let heard = joined(collecting);
     assert!(heard.starts_with("POST /v1/traces "), "{heard}");
-    for told in [
+    for expected in [
         "x-key: collector secret",
         "the-gateway",
         "chat overlock-demo",
     ] {
-        assert!(heard.contains(told), "{told} in {heard}");
+        assert!(heard.contains(expected), "{expected} in {heard}");
     }
     assert!(!heard.contains("long report"), "{heard}");
-    let greeting = format!("traces of chats: sent to {host}");
-    assert!(serving.said.contains(&greeting), "{}", serving.said);
-    assert!(!serving.said.contains("secret"), "{}", serving.said);
+    let greeting = format!("traces: sent to {host}");
+    assert!(serving.stderr.contains(&greeting), "{}", serving.stderr);
+    assert!(!serving.stderr.contains("secret"), "{}", serving.stderr);
 }
 
 #[test]
-fn nothing_is_sent_where_traces_are_switched_off() {
+fn sends_no_traces_if_they_are_disabled() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     listener.set_nonblocking(true).expect("a listener");
     let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
@@ -348,24 +356,24 @@ fn nothing_is_sent_where_traces_are_switched_off() {
     let mut serving = Serving::start("no-traces", &upstream, &variables);
     let (status, _) = serving.ask("POST /v1/chat/completions", &chat("overlock-demo"));
     assert_eq!(status, 200);
-    assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+    assert_eq!(serving.stop().code(), Some(0), "{}", serving.stderr);
     assert!(listener.accept().is_err(), "nobody was called");
     assert!(
-        serving.said.contains("OTEL_SDK_DISABLED"),
+        serving.stderr.contains("OTEL_SDK_DISABLED"),
         "{}",
-        serving.said
+        serving.stderr
     );
     assert!(
-        !serving.said.contains("traces of chats"),
+        !serving.stderr.contains("traces: sent to"),
         "{}",
-        serving.said
+        serving.stderr
     );
 }
 
 #[test]
-fn another_protocol_for_traces_is_told_to_be_none_of_ours() {
+fn notes_an_unsupported_protocol_for_traces() {
     let upstream = ["--upstream", "http://127.0.0.1:1/v1"];
-    for (protocol, is_told) in [
+    for (protocol, is_noted) in [
         ("grpc", true),
         ("http/protobuf", true),
         ("http/json", false),
@@ -376,16 +384,24 @@ fn another_protocol_for_traces_is_told_to_be_none_of_ours() {
         ];
         let mut serving = Serving::start("protocol", &upstream, &variables);
         assert_eq!(serving.ask("GET /health", "").0, 200);
-        assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
-        let told = format!("OTEL_EXPORTER_OTLP_PROTOCOL` is `{protocol}`");
-        assert_eq!(serving.said.contains(&told), is_told, "{}", serving.said);
-        assert_eq!(serving.said.contains("only as `http/json`"), is_told);
+        assert_eq!(serving.stop().code(), Some(0), "{}", serving.stderr);
+        let expected = format!("OTEL_EXPORTER_OTLP_PROTOCOL` is `{protocol}`");
+        assert_eq!(
+            serving.stderr.contains(&expected),
+            is_noted,
+            "{}",
+            serving.stderr
+        );
+        assert_eq!(
+            serving.stderr.contains("traces are sent as `http/json`"),
+            is_noted
+        );
     }
 }
 
 #[test]
-fn a_request_that_runs_may_finish_and_a_second_signal_ends_it() {
-    // The upstream accepts and says nothing.
+fn a_running_request_may_finish_until_a_second_signal() {
+    // The upstream accepts the connection and sends nothing.
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let upstream = format!("http://{}/v1", listener.local_addr().expect("an address"));
     let mut serving = Serving::start("second-signal", &["--upstream", &upstream], &[]);
@@ -393,7 +409,7 @@ fn a_request_that_runs_may_finish_and_a_second_signal_ends_it() {
     client
         .write_all(b"GET /v1/files HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .expect("sent");
-    // Discovery connected before the request did; its connections may still wait here.
+    // Connections of the discovery may come before that of the request.
     let _asked =
         iter::repeat_with(|| listener.accept().expect("the request goes on").0).find(|stream| {
             let mut line = String::new();
@@ -404,11 +420,11 @@ fn a_request_that_runs_may_finish_and_a_second_signal_ends_it() {
     let line = serving.line();
     assert!(line.contains("stopping"), "{line}");
     assert!(serving.child.try_wait().expect("it can be asked").is_none());
-    assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+    assert_eq!(serving.stop().code(), Some(0), "{}", serving.stderr);
 }
 
 #[test]
-fn a_crowd_does_not_take_the_files_that_those_inside_need() {
+fn limits_connections_by_open_files() {
     // The upstream answers one request after the other.
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let upstream = format!("http://{}/v1", listener.local_addr().expect("an address"));
@@ -429,12 +445,12 @@ fn a_crowd_does_not_take_the_files_that_those_inside_need() {
     let mut serving = Serving::start_as(shell, "crowd", &arguments, &[]);
     assert!(
         serving
-            .said
-            .contains("clients at once: 12, because only 100 files"),
+            .stderr
+            .contains("connections: at most 12, because only 100 files"),
         "{}",
-        serving.said
+        serving.stderr
     );
-    // More than there are files for, who say nothing.
+    // More silent clients than open files.
     let silent: Vec<_> = (0..110)
         .map(|_| TcpStream::connect(&serving.address).expect("it listens"))
         .collect();
@@ -444,11 +460,11 @@ fn a_crowd_does_not_take_the_files_that_those_inside_need() {
     }
     drop(silent);
     assert_eq!(serving.ask("GET /v1/files", "").0, 200);
-    assert_eq!(serving.stop().code(), Some(0), "{}", serving.said);
+    assert_eq!(serving.stop().code(), Some(0), "{}", serving.stderr);
 }
 
 #[track_caller]
-pub(crate) fn check_refused(arguments: &[&str], told: &str) -> String {
+pub(crate) fn check_refused(arguments: &[&str], expected: &str) -> String {
     let folder = TemporaryFolder::new("refused");
     let mut command = command(&["serve"]);
     command
@@ -462,26 +478,38 @@ pub(crate) fn check_refused(arguments: &[&str], told: &str) -> String {
         "{arguments:?}: {}",
         run.stderr
     );
-    assert!(run.stderr.contains(told), "{}", run.stderr);
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
     assert!(run.stderr.contains("hint: "), "{}", run.stderr);
     run.stderr
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_with_a_hint() {
+fn refuses_to_start_with_a_hint() {
     let upstream = ["--upstream", "http://127.0.0.1:1/v1"];
     let with = |arguments: &[&'static str]| [arguments, &upstream].concat();
-    check_refused(&with(&["--listen", "0.0.0.0:0"]), "need no key");
-    check_refused(&with(&["--listen", "[::]:0"]), "need no key");
-    check_refused(&with(&["--listen", "nonsense"]), "no address to listen on");
-    check_refused(&with(&["--keys-variable", "NO_SUCH_KEYS"]), "holds no key");
+    check_refused(
+        &with(&["--listen", "0.0.0.0:0"]),
+        "no API keys are configured",
+    );
+    check_refused(&with(&["--listen", "[::]:0"]), "no API keys are configured");
+    check_refused(
+        &with(&["--listen", "nonsense"]),
+        "is not a valid listen address",
+    );
+    check_refused(
+        &with(&["--keys-variable", "NO_SUCH_KEYS"]),
+        "contains no key",
+    );
     check_refused(&with(&["--keys-file", "/no/such/file"]), "could not read");
     let secret = "[serve]\ntraces_url = \"nowhere?key=secret\"\n";
     let config = TemporaryFile::new("serve-traces.toml", secret);
     let arguments = ["--config", config.path(), "--listen", "127.0.0.1:0"];
     let said = check_refused(&[&arguments[..], &upstream].concat(), "address for traces");
     assert!(!said.contains("secret"), "{said}");
-    check_refused(&with(&["--key-variable", "NO_SUCH_KEY"]), "holds no key");
+    check_refused(
+        &with(&["--key-variable", "NO_SUCH_KEY"]),
+        "is empty or not set",
+    );
     check_refused(
         &["--upstream", "ftp://x", "--listen", "127.0.0.1:0"],
         "ftp://x",
@@ -490,5 +518,5 @@ fn what_cannot_be_served_is_refused_with_a_hint() {
     let taken = listener.local_addr().expect("an address").to_string();
     let arguments = ["--listen", &taken, "--upstream", "http://127.0.0.1:1/v1"];
     check_refused(&arguments, "could not listen on");
-    check_refused(&arguments, "another program has this port");
+    check_refused(&arguments, "another program uses this port");
 }

@@ -1,4 +1,4 @@
-//! Starts the gateway, and stops it in one way or another.
+//! Starts and stops the gateway.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -12,19 +12,19 @@ use crate::program::{TemporaryFolder, Watchdog, command, interrupt, without_sett
 pub(crate) struct Serving {
     pub(crate) child: Child,
     pub(crate) address: String,
-    stderr: BufReader<ChildStderr>,
-    /// What was said before it was ready, and since.
-    pub(crate) said: String,
+    reader: BufReader<ChildStderr>,
+    /// Its standard error so far.
+    pub(crate) stderr: String,
     _folder: TemporaryFolder,
 }
 
 impl Serving {
-    /// Starts on a port that is free and reads what is said until it is ready.
+    /// Starts on a free port, and reads standard error until it is ready.
     pub(crate) fn start(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         Self::start_as(command(&[]), name, arguments, variables)
     }
 
-    /// The same with a program of one's own.
+    /// The same with another program.
     pub(crate) fn start_as(
         program: Command,
         name: &str,
@@ -47,8 +47,8 @@ impl Serving {
         let mut serving = Self {
             child,
             address: String::new(),
-            stderr: BufReader::new(stderr),
-            said: String::new(),
+            reader: BufReader::new(stderr),
+            stderr: String::new(),
             _folder: folder,
         };
         let mut first = serving.line();
@@ -66,9 +66,9 @@ impl Serving {
     pub(crate) fn line(&mut self) -> String {
         let _watchdog = Watchdog::over(&self.child);
         let mut line = String::new();
-        let read = self.stderr.read_line(&mut line).expect("it is text");
-        assert!(read > 0, "it ended: {}", self.said);
-        self.said.push_str(&line);
+        let read = self.reader.read_line(&mut line).expect("it is text");
+        assert!(read > 0, "it ended: {}", self.stderr);
+        self.stderr.push_str(&line);
         line
     }
 
@@ -93,16 +93,16 @@ impl Serving {
         (status.expect("a status"), body.to_owned())
     }
 
-    /// Does what Ctrl-C does and waits for the end.
+    /// Sends SIGINT and waits for the end.
     pub(crate) fn stop(&mut self) -> ExitStatus {
         interrupt(&self.child);
         let _watchdog = Watchdog::over(&self.child);
         let status = self.child.wait().expect("it ends");
-        self.stderr.read_to_string(&mut self.said).expect("text");
+        self.stderr.read_to_string(&mut self.stderr).expect("text");
         status
     }
 
-    /// Ends it without a word, in the middle of whatever it does.
+    /// Kills it with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it is ours");
         self.child.wait().expect("it ends");
@@ -111,7 +111,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It has usually ended.
+        // Usually it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

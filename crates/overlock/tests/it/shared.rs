@@ -1,4 +1,4 @@
-//! Several gateways on one store in `PostgreSQL`: whichever a client asks, it is the same.
+//! Several gateways on one store in `PostgreSQL`.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -8,20 +8,20 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use crate::crowd::{Crowd, Question, Seen, cutting, model, report};
+use crate::crowd::{ClientRequest, Clients, Received, cutting, model, report};
 use crate::program::{command, overlock, run};
 use crate::serving::Serving;
 
-/// So many keys are asked for at once.
+/// The number of idempotency keys that are used at once.
 const KEYS: usize = 12;
 
 const REPORT: usize = 6000;
 const BREATH: usize = 800;
 
-/// Nobody reads what is told of each request, of which there are many while one is answered.
+/// The request log is off, because the tests do not read it while many requests run.
 pub(crate) const QUIET: [(&str, &str); 1] = [("OVERLOCK_SERVE_LOG", "off")];
 
-/// A store that nobody has used, at the server that `cargo xtask test` started.
+/// A new store on the server that `cargo xtask test` started.
 pub(crate) fn shared_store(name: &str) -> String {
     let server = env::var("OVERLOCK_POSTGRES").unwrap_or_else(|_| {
         panic!("OVERLOCK_POSTGRES does not say where PostgreSQL is: run cargo xtask test")
@@ -30,15 +30,15 @@ pub(crate) fn shared_store(name: &str) -> String {
     format!("{server}?schema=test_{process}_{name}")
 }
 
-/// An answer under a key, from whichever gateway gives it: each is asked in turn for as long as the
-/// one before is gone, or says that somebody else is answering.
-async fn answer(crowds: Vec<Crowd>, question: Question) -> Seen {
+/// The answer for a key from any gateway. The next gateway is tried while one is stopped or reports
+/// that the key is in progress elsewhere.
+async fn answer(crowds: Vec<Clients>, question: ClientRequest) -> Received {
     let mut crowds = crowds.iter().cycle();
     let ask = || {
         let crowd = crowds.next().expect("there is a gateway");
         let question = &question;
         async move {
-            let mut seen = Seen::default();
+            let mut seen = Received::default();
             let asked = crowd.ask(question, usize::MAX, &mut seen).await;
             asked.map(|()| seen)
         }
@@ -47,9 +47,9 @@ async fn answer(crowds: Vec<Crowd>, question: Question) -> Seen {
     answered.expect("it is answered")
 }
 
-fn questions() -> Vec<(Question, String)> {
+fn questions() -> Vec<(ClientRequest, String)> {
     let questions = (0..KEYS).map(|number| {
-        let question = Question {
+        let question = ClientRequest {
             model: model(number),
             streams: number % 2 == 0,
             key: Some(format!("key-{number}")),
@@ -59,14 +59,14 @@ fn questions() -> Vec<(Question, String)> {
     questions.collect()
 }
 
-async fn upstream(questions: &[(Question, String)]) -> ScriptedServer {
+async fn upstream(questions: &[(ClientRequest, String)]) -> ScriptedServer {
     let scripts = questions.iter().enumerate();
     let scripts = scripts.map(|(number, (_, document))| cutting(number, document, BREATH));
     let upstream = ScriptedServer::start_named(scripts, 2).await;
     upstream.expect("a server")
 }
 
-/// How often each call was made.
+/// The number of times that each call was made.
 fn calls(upstream: &ScriptedServer) -> BTreeMap<String, usize> {
     let mut calls = BTreeMap::new();
     for call in upstream.asked() {
@@ -83,30 +83,30 @@ fn listed(serving: &Serving) -> Value {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn a_key_at_two_gateways_is_answered_once() {
+fn an_idempotency_key_at_two_gateways_is_one_run() {
     let runtime = Runtime::new().expect("a runtime");
     let store = shared_store("once");
     let questions = questions();
     let upstream = runtime.block_on(upstream(&questions));
     let arguments = ["--upstream", &upstream.base(), "--store", &store];
     let gateways = [(); 2].map(|()| Serving::start("shared", &arguments, &QUIET));
-    let crowds = gateways.each_ref().map(|one| Crowd::new(&one.address));
-    // Each key at both at once.
+    let crowds = gateways.each_ref().map(|one| Clients::new(&one.address));
+    // Each key on both at once.
     let asked = questions.iter().flat_map(|(question, document)| {
         crowds.clone().map(|crowd| {
             let asked = runtime.spawn(answer(vec![crowd], question.clone()));
             (asked, document)
         })
     });
-    let asked: Vec<(JoinHandle<Seen>, &String)> = asked.collect();
-    let mut answers: BTreeMap<&String, Vec<Seen>> = BTreeMap::new();
+    let asked: Vec<(JoinHandle<Received>, &String)> = asked.collect();
+    let mut answers: BTreeMap<&String, Vec<Received>> = BTreeMap::new();
     for (asked, document) in asked {
         let seen = runtime.block_on(asked).expect("no panic");
         assert_eq!(seen.fault(document), None);
         answers.entry(document).or_default().push(seen);
     }
     for seen in answers.values() {
-        // One answer, by its own name, whoever gave it.
+        // Both gateways return the same answer with the same id.
         assert_eq!(seen.len(), 2);
         assert_eq!(seen[0].ids, seen[1].ids);
         assert_eq!(seen[0].usages, seen[1].usages);
@@ -121,20 +121,20 @@ fn a_key_at_two_gateways_is_answered_once() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn what_a_gateway_leaves_when_it_is_killed_another_one_finishes() {
+fn another_gateway_finishes_the_runs_of_a_killed_one() {
     let runtime = Runtime::new().expect("a runtime");
     let store = shared_store("finishes");
     let questions = questions();
     let upstream = runtime.block_on(upstream(&questions));
     let arguments = ["--upstream", &upstream.base(), "--store", &store];
     let [mut dying, living] = [(); 2].map(|()| Serving::start("shared", &arguments, &QUIET));
-    let crowds = [&dying, &living].map(|one| Crowd::new(&one.address));
+    let crowds = [&dying, &living].map(|one| Clients::new(&one.address));
     let asked = questions.iter().map(|(question, document)| {
         let asked = runtime.spawn(answer(crowds.to_vec(), question.clone()));
         (asked, document)
     });
-    let asked: Vec<(JoinHandle<Seen>, &String)> = asked.collect();
-    // In the middle: some have had several calls, and none could have all.
+    let asked: Vec<(JoinHandle<Received>, &String)> = asked.collect();
+    // In the middle: some keys have had several calls, and none has all of them.
     let look = || upstream.calls();
     eventually_blocking("calls", look, |calls| *calls >= 3 * KEYS);
     dying.kill();
@@ -142,7 +142,7 @@ fn what_a_gateway_leaves_when_it_is_killed_another_one_finishes() {
         let seen = runtime.block_on(asked).expect("no panic");
         assert_eq!(seen.fault(document), None);
     }
-    // Only a call whose answer was not stored when its gateway died was made again: one of each key.
+    // At most one call of each key was repeated: the one without a stored answer at the kill.
     let mut again: BTreeMap<String, usize> = BTreeMap::new();
     for (call, count) in calls(&upstream) {
         assert!(count <= 2, "{count} times: {call}");
@@ -164,7 +164,7 @@ fn what_a_gateway_leaves_when_it_is_killed_another_one_finishes() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn commands_record_in_a_shared_store_and_find_it_again() {
+fn commands_record_in_a_shared_store() {
     let runtime = Runtime::new().expect("a runtime");
     let store = shared_store("commands");
     let document = report(0, REPORT);
@@ -194,7 +194,7 @@ fn commands_record_in_a_shared_store_and_find_it_again() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn the_command_that_goes_on_with_a_run_shows_no_password() {
+fn the_resume_hint_shows_no_password() {
     let runtime = Runtime::new().expect("a runtime");
     let store = shared_store("resuming").replacen('@', ":KoZ8w@", 1);
     let script = cutting(0, &report(0, REPORT), BREATH);
@@ -207,20 +207,20 @@ fn the_command_that_goes_on_with_a_run_shows_no_password() {
         arguments.push("Write the report as JSON.");
         arguments.extend(more);
         let mut command = command(&arguments);
-        let said = run(command.env("OVERLOCK_COMPLETE_MAX_ITERATIONS", "2"), "");
-        assert_eq!(said.code, 1, "{}", said.stderr);
-        let all = format!("{}{}", said.stdout, said.stderr);
+        let run_result = run(command.env("OVERLOCK_COMPLETE_MAX_ITERATIONS", "2"), "");
+        assert_eq!(run_result.code, 1, "{}", run_result.stderr);
+        let all = format!("{}{}", run_result.stdout, run_result.stderr);
         assert!(more.len() == 1 || all.contains("--resume"), "{all}");
         assert!(!all.contains("KoZ8w"), "{all}");
     }
 }
 
-/// What is said of an address with a password, whatever is done with it.
+/// The output of commands with a password in the address of the store.
 #[test]
 fn no_command_shows_the_password_of_a_store() {
-    let nobody = "postgres://me:KoZ8w@127.0.0.1:1/runs";
+    let unreachable = "postgres://me:KoZ8w@127.0.0.1:1/runs";
     let misspelt = "postgress://me:KoZ8w@127.0.0.1:1/runs";
-    for store in [nobody, misspelt] {
+    for store in [unreachable, misspelt] {
         for command in [
             &["inspect", "--store", store][..],
             &["inspect", "--json", "--store", store],
@@ -229,15 +229,17 @@ fn no_command_shows_the_password_of_a_store() {
                 "complete",
                 "--model",
                 "overlock-demo",
+                "--upstream",
+                "http://127.0.0.1:1/v1",
                 "--store",
                 store,
                 "Hello",
             ],
             &["demo", "--store", store],
         ] {
-            let said = overlock(command, "");
-            assert_ne!(said.code, 0, "{command:?}");
-            let all = format!("{}{}", said.stdout, said.stderr);
+            let run_result = overlock(command, "");
+            assert_ne!(run_result.code, 0, "{command:?}");
+            let all = format!("{}{}", run_result.stdout, run_result.stderr);
             assert!(all.contains("me"), "{command:?}: {all}");
             assert!(!all.contains("KoZ8w"), "{command:?}: {all}");
         }

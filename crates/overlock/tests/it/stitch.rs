@@ -14,7 +14,7 @@ fn pieces(name: &str, cut: usize, overlap: usize) -> (TemporaryFile, TemporaryFi
 }
 
 #[test]
-fn two_pieces_become_the_document() {
+fn joins_two_pieces() {
     let (a, b) = pieces("two", 50, 20);
     let expected = &DOCUMENT[30..50];
     let run = overlock(
@@ -38,7 +38,7 @@ fn a_piece_may_come_from_standard_input() {
 }
 
 #[test]
-fn machines_get_every_seam() {
+fn json_has_every_seam() {
     let (a, b) = pieces("json", 50, 20);
     let expected = &DOCUMENT[30..50];
     let run = overlock(
@@ -60,7 +60,7 @@ fn machines_get_every_seam() {
 }
 
 #[test]
-fn a_document_that_is_still_cut_goes_on_in_the_next_run() {
+fn a_document_that_is_still_cut_can_be_stitched_again() {
     let a = TemporaryFile::new("more-a", &DOCUMENT[..30]);
     let b = TemporaryFile::new("more-b", &DOCUMENT[10..50]);
     let first = overlock(
@@ -100,7 +100,7 @@ fn a_document_that_is_still_cut_goes_on_in_the_next_run() {
 }
 
 #[test]
-fn an_apology_is_refused_and_changes_nothing() {
+fn rejects_an_apology_and_changes_nothing() {
     let (a, b) = pieces("apology", 50, 20);
     let sorry = TemporaryFile::new("apology-sorry", "I'm sorry, but I cannot continue.");
     let run = overlock(
@@ -129,7 +129,7 @@ fn an_apology_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn bad_usage_is_told_from_a_refused_seam() {
+fn bad_usage_and_a_rejected_piece_have_different_exit_codes() {
     let (a, b) = pieces("usage", 50, 20);
     for arguments in [
         &["stitch"][..],
@@ -155,7 +155,7 @@ fn bad_usage_is_told_from_a_refused_seam() {
 }
 
 #[test]
-fn lines_carry_their_parts_and_overlaps() {
+fn input_lines_have_parts_and_overlaps() {
     let parts = [&DOCUMENT[..40], &DOCUMENT[20..60], &DOCUMENT[40..]];
     let overlaps = [&DOCUMENT[20..40], &DOCUMENT[40..60]];
     let lines = [

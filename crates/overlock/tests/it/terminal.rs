@@ -1,4 +1,4 @@
-//! What the program looks like on a terminal, whatever its width.
+//! Output on terminals of any width.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -13,20 +13,20 @@ use unicode_width::UnicodeWidthChar;
 use crate::complete::Model;
 use crate::program::{Watchdog, command, interrupt};
 
-/// A pseudo-terminal, seen from the side of the person before it.
+/// The controlling side of a pseudo-terminal.
 struct Terminal {
     person: File,
     program: File,
     screen: Screen,
 }
 
-/// What can be seen, line by line.
+/// The visible lines.
 struct Screen {
     width: usize,
     lines: Vec<String>,
-    /// Where the next character goes in the last line.
+    /// The column of the next character in the last line.
     column: usize,
-    /// What has come of a character or of a command to the terminal that is not whole.
+    /// The received part of an incomplete character or escape sequence.
     pending: Vec<u8>,
 }
 
@@ -62,11 +62,11 @@ impl Terminal {
         self.program.try_clone().expect("it is open").into()
     }
 
-    /// Looks on until the screen is as wanted; `false` if the program went away before.
+    /// Reads until the screen fulfils the condition; `false` if the program ends before.
     fn look_until(&mut self, wanted: impl Fn(&Screen) -> bool) -> bool {
         let mut bytes = [0; 4096];
         while !wanted(&self.screen) {
-            // Once nobody holds the other side any more, reading is an error.
+            // Reading fails after the other side was closed.
             match self.person.read(&mut bytes) {
                 Ok(count) if count > 0 => self.screen.show(&bytes[..count]),
                 _ => return false,
@@ -75,7 +75,7 @@ impl Terminal {
         true
     }
 
-    /// Looks on until the program has let go of the terminal.
+    /// Reads until the program closes the terminal.
     fn look_to_the_end(mut self) -> Screen {
         self.program = File::open("/dev/null").expect("it is always there");
         self.look_until(|_| false);
@@ -125,10 +125,10 @@ impl Screen {
                 cells.push(character);
                 *line = cells.into_iter().collect();
                 self.column += 1;
-                // Only a command that is there to be copied may be as long as it is.
+                // Only a command to copy may be longer than the line.
                 let columns: usize = line.chars().filter_map(UnicodeWidthChar::width).sum();
                 assert!(
-                    columns <= self.width || line.starts_with("hint: go on with: "),
+                    columns <= self.width || line.starts_with("hint: resume with: "),
                     "{line:?} breaks after {}",
                     self.width
                 );
@@ -148,7 +148,7 @@ impl Screen {
 
 /// Starts a command with its standard error on a terminal.
 fn start(mut command: Command, stdout: Stdio, terminal: &Terminal) -> Child {
-    // The command holds the terminal open as well, and is gone at the end of this.
+    // `command` keeps the terminal open, and is dropped at the end of this function.
     command
         .stdin(Stdio::null())
         .stdout(stdout)
@@ -158,30 +158,30 @@ fn start(mut command: Command, stdout: Stdio, terminal: &Terminal) -> Child {
 }
 
 #[test]
-fn a_run_is_told_without_breaking_a_line_or_leaving_one_over() {
+fn progress_never_wraps_and_leaves_no_line() {
     for width in [60, 80, 140] {
         let faults = vec![Some(Fault::Drip(20)); 40];
         let model = Model::new(&format!("terminal-{width}"), &Behaviour::ALL, &faults);
         let command = model.command(&["Write about rivers.", "--strategy", "overlap"]);
         let terminal = Terminal::new(width);
         let child = start(command, Stdio::piped(), &terminal);
-        // The document is short enough to wait in the pipe.
+        // The document is short enough for the buffer of the pipe.
         let _watchdog = Watchdog::over(&child);
         let text = terminal.look_to_the_end().text();
         let output = child.wait_with_output().expect("it ends");
         assert_eq!(String::from_utf8_lossy(&output.stdout), model.document);
-        assert!(text.contains("whole: "), "{text}");
+        assert!(text.contains("complete: "), "{text}");
         assert!(
             text.contains("characters repeated") && text.contains("at /rows/"),
             "{text}"
         );
-        // What was only there for the moment is gone.
+        // The progress line is removed.
         assert!(!text.contains('…') && !text.contains("tokens in"), "{text}");
     }
 }
 
 #[test]
-fn what_had_arrived_before_a_run_was_called_off_is_kept() {
+fn keeps_the_received_part_of_a_cancelled_answer() {
     let model = Model::new("terminal-called-off", &[], &[Some(Fault::Silence(600))]);
     let mut terminal = Terminal::new(80);
     let command = model.command(&["Write about rivers."]);
@@ -204,7 +204,7 @@ fn what_had_arrived_before_a_run_was_called_off_is_kept() {
 }
 
 #[test]
-fn the_demo_breaks_no_line() {
+fn the_demo_never_wraps_a_line() {
     for width in [60, 80, 140] {
         let terminal = Terminal::new(width);
         let command = command(&["demo", "--fast"]);

@@ -1,4 +1,4 @@
-//! A model behind TLS, with a certificate that nobody has signed.
+//! A model behind TLS with a self-signed certificate.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use crate::complete::Model;
 use crate::program::{Run, TemporaryFile, command, run};
 
-/// Puts TLS before a model. What comes back is where that is, and the certificate it shows.
+/// Starts a TLS proxy for a model. Returns its address and its certificate.
 fn before(model: &Model) -> (SocketAddr, String) {
     let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()])
         .expect("a certificate can be made");
@@ -34,7 +34,7 @@ fn before(model: &Model) -> (SocketAddr, String) {
         while let Ok((stream, _)) = listener.accept().await {
             let (acceptor, behind) = (acceptor.clone(), behind.clone());
             tokio::spawn(async move {
-                // A client that does not trust the certificate goes away.
+                // A client that does not trust the certificate closes the connection.
                 let Ok(mut outside) = acceptor.accept(stream).await else {
                     return;
                 };
@@ -67,7 +67,7 @@ fn complete(model: &Model, port: u16, certificate: Option<&str>) -> Run {
 }
 
 #[test]
-fn a_certificate_that_nobody_signed_is_refused_until_it_is_named() {
+fn refuses_a_self_signed_certificate_unless_it_is_trusted() {
     let model = Model::new("complete-tls", &Behaviour::AS_ASKED, &[]);
     let (address, certificate) = before(&model);
     let refused = complete(&model, address.port(), None);

@@ -11,7 +11,7 @@ const LETTERS: &str = r#"{
                "vocab": { "?": 0, "a": 1, "b": 2, "ab": 3 } }
 }"#;
 
-/// What a text counts, with whom, and whether that is exact; said to people and to machines.
+/// Checks the count, the counter and whether it is exact, in text and JSON output.
 #[track_caller]
 fn check(arguments: &[&str], text: &str, tokens: u64, counter: &str, exact: bool) {
     let arguments = [&["tokens"], arguments].concat();
@@ -47,7 +47,7 @@ fn counts_with_the_tokenizer_of_a_model() {
 }
 
 #[test]
-fn counts_with_a_counter_by_its_name() {
+fn counts_with_a_named_encoding() {
     check(&["--encoding", "o200k_base"], TEXT, 6, "o200k_base", true);
     check(&["--encoding", "r50k_base"], TEXT, 6, "r50k_base", true);
     check(
@@ -66,13 +66,13 @@ fn counts_with_a_tokenizer_file() {
 }
 
 #[test]
-fn a_text_that_looks_like_a_control_token_is_text() {
+fn counts_text_that_looks_like_a_control_token_as_text() {
     let run = overlock(&["tokens", "--model", "gpt-4o"], "<|endoftext|>");
     assert_eq!(run.stdout, "7\n");
 }
 
 #[test]
-fn a_model_without_a_public_tokenizer_is_estimated_and_that_is_said() {
+fn estimates_for_a_model_without_a_public_tokenizer() {
     check(
         &["--model", "claude-3-opus"],
         TEXT,
@@ -83,7 +83,7 @@ fn a_model_without_a_public_tokenizer_is_estimated_and_that_is_said() {
     let run = overlock(&["tokens", "--model", "claude-3-opus"], TEXT);
     assert!(
         run.stderr
-            .contains("no tokenizer of `claude-3-opus` is known"),
+            .contains("the tokenizer of `claude-3-opus` is not known"),
         "{}",
         run.stderr
     );
@@ -91,7 +91,7 @@ fn a_model_without_a_public_tokenizer_is_estimated_and_that_is_said() {
 }
 
 #[test]
-fn a_family_without_its_file_is_estimated_until_the_file_is_known() {
+fn estimates_for_a_family_until_its_file_is_configured() {
     check(
         &["--model", "llama3.2:3b"],
         TEXT,
@@ -101,7 +101,7 @@ fn a_family_without_its_file_is_estimated_until_the_file_is_known() {
     );
     let run = overlock(&["tokens", "--model", "llama3.2:3b"], TEXT);
     assert!(
-        run.stderr.contains("tokenizer file of `llama3` models"),
+        run.stderr.contains("no tokenizer file for `llama3` models"),
         "{}",
         run.stderr
     );
@@ -134,25 +134,25 @@ fn a_family_without_its_file_is_estimated_until_the_file_is_known() {
         file,
         true,
     );
-    // And the model that is set where none is named.
+    // And the configured model, if none is given.
     check(&["--config", config], TEXT, 6, "cl100k_base", true);
 }
 
 #[test]
-fn an_unknown_model_is_estimated_and_named() {
+fn estimates_for_an_unknown_model() {
     let run = overlock(&["tokens", "--model", "zzqq", "--json"], TEXT);
     assert_eq!(run.code, 0);
     assert_eq!(run.json()["exact"], json!(false));
     assert_eq!(run.json()["model"], json!("zzqq"));
     assert!(
-        run.stderr.contains("nothing is known about `zzqq`"),
+        run.stderr.contains("unknown model `zzqq`"),
         "{}",
         run.stderr
     );
 }
 
 #[test]
-fn a_model_found_by_its_beginning_is_not_called_exact() {
+fn a_model_found_by_prefix_is_not_exact() {
     let run = overlock(&["tokens", "--model", "gpt-4-turbo-mine", "--json"], TEXT);
     let answer = run.json();
     assert_eq!(
@@ -160,14 +160,14 @@ fn a_model_found_by_its_beginning_is_not_called_exact() {
         (&json!(false), &json!("calibrated"))
     );
     assert!(
-        run.stderr.contains("counted as `gpt-4-turbo` is"),
+        run.stderr.contains("counted like `gpt-4-turbo`"),
         "{}",
         run.stderr
     );
 }
 
 #[test]
-fn a_limit_ends_the_count() {
+fn a_limit_stops_the_count() {
     let ask = |limit: &str, form: &[&str]| {
         let arguments = [&["tokens", "--model", "gpt-4o", "--limit", limit], form].concat();
         overlock(&arguments, TEXT)
@@ -213,7 +213,7 @@ fn a_text_can_be_truncated_at_either_end() {
 }
 
 #[test]
-fn many_texts_are_counted_in_one_run() {
+fn counts_many_texts_in_one_run() {
     let lines = "{\"text\":\"a\"}\nnot json\n{\"texts\":1}\n{\"text\":\"Where is the river?\"}\n";
     let run = overlock(&["tokens", "--model", "gpt-4o", "--jsonl"], lines);
     assert_eq!(run.code, 1);
@@ -226,15 +226,15 @@ fn many_texts_are_counted_in_one_run() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_dropped_and_counted() {
+fn drops_and_counts_invalid_bytes() {
     let run = overlock(&["tokens", "--model", "gpt-4o"], b"Where\xff\xfe is");
     assert_eq!((run.code, &*run.stdout), (0, "2\n"));
     assert!(run.stderr.contains("dropped 2 bytes"), "{}", run.stderr);
 }
 
 #[test]
-fn exactly_one_way_to_count_must_be_named() {
-    for (arguments, told) in [
+fn needs_exactly_one_counter() {
+    for (arguments, expected) in [
         (
             &[][..],
             "hint: give --model NAME, --encoding NAME or --tokenizer FILE",
@@ -255,12 +255,16 @@ fn exactly_one_way_to_count_must_be_named() {
     ] {
         let run = overlock(&[&["tokens"], arguments].concat(), TEXT);
         assert_eq!((run.code, &*run.stdout), (2, ""), "{arguments:?}");
-        assert!(run.stderr.contains(told), "{arguments:?}: {}", run.stderr);
+        assert!(
+            run.stderr.contains(expected),
+            "{arguments:?}: {}",
+            run.stderr
+        );
     }
 }
 
 #[test]
-fn a_file_that_is_no_tokenizer_is_told_with_the_reason() {
+fn reports_why_a_file_is_not_a_tokenizer() {
     for content in [
         "",
         "[1,",
@@ -281,7 +285,7 @@ fn a_file_that_is_no_tokenizer_is_told_with_the_reason() {
 }
 
 #[test]
-fn a_tokenizer_nobody_knows_is_told_with_its_place() {
+fn reports_the_position_of_an_unknown_tokenizer() {
     let folder = TemporaryFolder::new("typo");
     folder.write(
         "overlock.toml",

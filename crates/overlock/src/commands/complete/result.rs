@@ -240,12 +240,12 @@ impl Finished {
             }
             // With the same limits the run would end at once.
             (Reason::IterationLimit, _) => format!(
-                "raise the limit and resume: OVERLOCK_COMPLETE_MAX_ITERATIONS={} {}",
+                "raise the limit and resume with: OVERLOCK_COMPLETE_MAX_ITERATIONS={} {}",
                 options.max_iterations.saturating_mul(2),
                 command(None)
             ),
             (Reason::TokenLimit, _) => format!(
-                "raise the limit and resume: {} --max-output {}",
+                "raise the limit and resume with: {} --max-output {}",
                 command(None),
                 self.run.output_tokens().saturating_mul(2)
             ),
