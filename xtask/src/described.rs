@@ -1,4 +1,4 @@
-//! Installs schemathesis, and tests the gateway against its OpenAPI description.
+//! Installs schemathesis, and tests the gateway against its description.
 
 use std::fs;
 use std::path::PathBuf;

@@ -49,18 +49,25 @@ impl EmbeddingSource {
             .as_deref()
             .or(settings.key_variable.as_deref());
         let key = upstream::key(variable, url)?;
-        let failed = |source: BackendError| Failure::Upstream { source };
-        let http = Http::new(settings.timeouts()).map_err(failed)?;
-        let policy = settings.retry_policy();
-        let embeddings =
-            Embeddings::new(http, url, key.as_deref(), model, policy).map_err(failed)?;
-        let runtime = Builder::new_current_thread().enable_all().build()?;
         Ok(Some(Embedder {
             model: model.clone(),
-            embeddings,
-            runtime,
+            embeddings: embeddings(url, key.as_deref(), model, config)?,
+            runtime: Builder::new_current_thread().enable_all().build()?,
         }))
     }
+}
+
+/// The client of an embedding model.
+pub(crate) fn embeddings(
+    url: &str,
+    key: Option<&str>,
+    model: &str,
+    config: &Config,
+) -> Result<Embeddings, Failure> {
+    let failed = |source: BackendError| Failure::Upstream { source };
+    let http = Http::new(config.upstream.timeouts()).map_err(failed)?;
+    let policy = config.upstream.retry_policy();
+    Embeddings::new(http, url, key, model, policy).map_err(failed)
 }
 
 impl Embedder {

@@ -107,6 +107,8 @@ impl Write for Results {
     }
 }
 
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+
 /// Standard error.
 pub(crate) struct Notes {
     stream: AutoStream<Stderr>,
@@ -129,28 +131,25 @@ impl Notes {
     }
 
     pub(crate) fn note(&mut self, message: impl Display) {
-        const NOTE: Style = AnsiColor::Cyan.on_default();
-        let message = draw::plain(&message.to_string());
-        self.line(format_args!("{NOTE}note:{NOTE:#} {message}"));
+        self.labelled(AnsiColor::Cyan.on_default(), "note", &message);
     }
 
     pub(crate) fn warning(&mut self, message: impl Display) {
-        const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-        let message = draw::plain(&message.to_string());
-        self.line(format_args!("{WARNING}warning:{WARNING:#} {message}"));
+        self.labelled(AnsiColor::Yellow.on_default().bold(), "warning", &message);
     }
 
     /// Writes what the user can do about the message before.
     pub(crate) fn hint(&mut self, message: impl Display) {
-        const HINT: Style = AnsiColor::Cyan.on_default();
-        let message = draw::plain(&message.to_string());
-        self.line(format_args!("{HINT}hint:{HINT:#} {message}"));
+        self.labelled(AnsiColor::Cyan.on_default(), "hint", &message);
     }
 
     pub(crate) fn error(&mut self, message: impl Display) {
-        const ERROR: Style = AnsiColor::Red.on_default().bold();
+        self.labelled(ERROR, "error", &message);
+    }
+
+    fn labelled(&mut self, style: Style, label: &str, message: &dyn Display) {
         let message = draw::plain(&message.to_string());
-        self.line(format_args!("{ERROR}error:{ERROR:#} {message}"));
+        self.line(format_args!("{style}{label}:{style:#} {message}"));
     }
 
     /// Writes lines of our own, which may have styles, and an empty line.
@@ -161,7 +160,6 @@ impl Notes {
 
     /// Writes why a command failed, with a hint.
     pub(crate) fn failure(&mut self, failure: &Failure) {
-        const ERROR: Style = AnsiColor::Red.on_default().bold();
         let message = failure.to_string();
         // A configuration error is drawn on several lines with styles.
         let message = match failure {

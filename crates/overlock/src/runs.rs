@@ -1,6 +1,5 @@
 //! Opens stores, and records and reads runs.
 
-use std::env;
 use std::path::{self, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,7 +11,7 @@ use overlock_runs::{
 };
 use overlock_store::{Access, Claim, NewRun, RunId, RunSummary, Store, StoreAddress, StoreError};
 
-use crate::config::Config;
+use crate::config::{Config, user_folder};
 use crate::ending::Failure;
 
 /// More of one answer is not read.
@@ -197,13 +196,6 @@ fn random_number() -> u64 {
 
 /// The default store in the user's data folder.
 fn default_file() -> Option<PathBuf> {
-    let folder = |name| {
-        env::var_os(name)
-            .filter(|path| !path.is_empty())
-            .map(PathBuf::from)
-    };
-    folder("XDG_DATA_HOME")
-        .or_else(|| folder("LOCALAPPDATA"))
-        .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
-        .map(|folder| folder.join("overlock/runs.db"))
+    let folder = user_folder(["XDG_DATA_HOME", "LOCALAPPDATA"], ".local/share");
+    folder.map(|folder| folder.join("overlock/runs.db"))
 }

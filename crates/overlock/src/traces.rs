@@ -4,6 +4,7 @@ use std::env;
 
 use overlock_runs::Traces;
 
+use crate::config::Config;
 use crate::ending::Failure;
 use crate::output::Notes;
 use crate::upstream::non_empty_variable;
@@ -24,8 +25,14 @@ const PROTOCOLS: [&str; 2] = [
 /// The only supported protocol.
 const PROTOCOL: &str = "http/json";
 
+/// The collector of traces, if there is one and the environment does not disable it.
+pub(crate) fn collector(config: &Config, notes: &mut Notes) -> Result<Option<Traces>, Failure> {
+    let url = config.serve.traces_url.as_deref();
+    url.filter(|_| is_enabled(notes)).map(traces).transpose()
+}
+
 /// Whether the environment enables traces. Notes an unsupported protocol.
-pub(crate) fn is_enabled(notes: &mut Notes) -> bool {
+fn is_enabled(notes: &mut Notes) -> bool {
     if non_empty_variable(DISABLED).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         notes.note(format_args!("no traces are sent: `{DISABLED}` is `true`"));
         return false;
@@ -45,7 +52,7 @@ pub(crate) fn is_enabled(notes: &mut Notes) -> bool {
 }
 
 /// The collector at an address, with the other options from the environment.
-pub(crate) fn traces(url: &str) -> Result<Traces, Failure> {
+fn traces(url: &str) -> Result<Traces, Failure> {
     let mut traces = Traces::new(url);
     if let Some(service) = non_empty_variable(SERVICE) {
         traces.service = service;

@@ -20,6 +20,7 @@ mod serve;
 mod stitch;
 mod tokens;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use overlock_json::{NoJson, Refusal};
 
@@ -120,6 +121,20 @@ fn no_json(reason: NoJson, name: &str, format: &FormatArgs) -> Failure {
         name: name.into(),
         source: reason,
     }
+}
+
+/// Accepts one of these values by its name.
+fn choice_parser<T, const COUNT: usize>(
+    all: [T; COUNT],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(all.map(name)).map(move |given| {
+        let choice = all.into_iter().find(|choice| name(*choice) == given);
+        choice.expect("only these names are possible")
+    })
 }
 
 fn parse_tokens(argument: &str) -> Result<u64, String> {

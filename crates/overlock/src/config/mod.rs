@@ -221,7 +221,8 @@ impl ConfigSource {
             .or_else(|| variable.map(PathBuf::from))
             .or_else(|| {
                 let here = Some(PathBuf::from(FILE_NAME));
-                let users = user_folder().map(|folder| folder.join("overlock").join(FILE_NAME));
+                let users = user_folder(["XDG_CONFIG_HOME", "APPDATA"], ".config");
+                let users = users.map(|folder| folder.join("overlock").join(FILE_NAME));
                 [here, users]
                     .into_iter()
                     .flatten()
@@ -230,14 +231,12 @@ impl ConfigSource {
     }
 }
 
-/// The user's configuration folder.
-fn user_folder() -> Option<PathBuf> {
+/// The folder that one of the variables names, or this one in the user's home folder.
+pub(crate) fn user_folder(variables: [&str; 2], in_home: &str) -> Option<PathBuf> {
     let folder = |name| {
-        env::var_os(name)
-            .filter(|path| !path.is_empty())
-            .map(PathBuf::from)
+        let path = env::var_os(name).filter(|path| !path.is_empty());
+        path.map(PathBuf::from)
     };
-    folder("XDG_CONFIG_HOME")
-        .or_else(|| folder("APPDATA"))
-        .or_else(|| folder("HOME").map(|home| home.join(".config")))
+    let named = variables.into_iter().find_map(folder);
+    named.or_else(|| Some(folder("HOME")?.join(in_home)))
 }

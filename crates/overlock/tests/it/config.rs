@@ -76,7 +76,7 @@ fn prices_are_exact_or_refused() {
     }
     check_wrong(
         "[models.gpt-4]\ninput_price = 1\n",
-        &["a price for some of its tokens only", "`output_price`"],
+        &["a price for only some of its tokens", "`output_price`"],
     );
 }
 

@@ -13,7 +13,7 @@ fn startup_output(name: &str, settings: &str, arguments: &[&str]) -> String {
     folder.write("overlock.toml", settings);
     let config = folder.path().join("overlock.toml").display().to_string();
     let arguments = [&["--config", &config], arguments].concat();
-    Serving::start(name, &arguments, &[]).output.clone()
+    Serving::start(name, &arguments, &[]).stderr.clone()
 }
 
 /// The provider is known by its host, so no request is made.

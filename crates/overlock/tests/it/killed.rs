@@ -207,8 +207,8 @@ impl GatewayLives {
         let inspect = |arguments: &[&str]| {
             let arguments = [&["inspect", "--json", "--store", &self.store], arguments].concat();
             let inspected = overlock(&arguments, "");
-            assert_eq!(said.code, 0, "{}", said.stderr);
-            said.json()
+            assert_eq!(inspected.code, 0, "{}", inspected.stderr);
+            inspected.json()
         };
         let runs = inspect(&["--last", "1000"]);
         let ids = runs.as_array().expect("a list").iter();

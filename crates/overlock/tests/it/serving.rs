@@ -98,7 +98,7 @@ impl Serving {
         interrupt(&self.child);
         let _watchdog = Watchdog::over(&self.child);
         let status = self.child.wait().expect("it ends");
-        self.stderr.read_to_string(&mut self.stderr).expect("text");
+        self.reader.read_to_string(&mut self.stderr).expect("text");
         status
     }
 

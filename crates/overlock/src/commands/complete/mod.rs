@@ -12,15 +12,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use overlock_llm::wire::chat::ChatRequest;
-use overlock_llm::{Continuation, Deadline, Drive, DriveError, Reason, complete};
+use overlock_llm::{Continuation, Deadline, Drive, DriveError, Reason, StopCause, complete};
 use overlock_runs::{Conditions, quoted};
 use overlock_store::{Access, Claim, RunId, Store, Work};
 use tokio::time::Instant;
 
 use super::models::note_unknown;
-use super::parse_tokens;
+use super::{choice_parser, parse_tokens};
 use crate::config::{Config, ConfigSource, ProgressSetting, StrategySetting};
 use crate::counter::EncodingArgs;
 use crate::ending::{Ending, Failure, error_chain};
@@ -70,11 +69,11 @@ pub(crate) struct Complete {
     #[arg(long, value_name = "N", value_parser = parse_tokens, allow_negative_numbers = true)]
     max_output: Option<u64>,
     /// The continuation strategy [default: `complete.strategy`, else auto]
-    #[arg(long, value_name = "NAME", value_parser = strategy_parser(), conflicts_with = "resume")]
+    #[arg(long, value_name = "NAME", value_parser = choice_parser(StrategySetting::ALL, StrategySetting::name), conflicts_with = "resume")]
     strategy: Option<StrategySetting>,
     /// How progress is measured: `ask` the model for a percentage in every answer, or count in the
     /// document what the model names once (`measured`) [default: `complete.progress`, else ask]
-    #[arg(long, value_name = "HOW", value_parser = progress_parser())]
+    #[arg(long, value_name = "HOW", value_parser = choice_parser(ProgressSetting::ALL, ProgressSetting::name))]
     kpi: Option<ProgressSetting>,
     #[command(flatten)]
     encoding: EncodingArgs,
@@ -112,6 +111,29 @@ struct Claimed {
     claim: Claim,
     /// Marks the run as in progress until this process ends.
     _work: Option<Work>,
+}
+
+impl Claimed {
+    /// Ends a run, and records its end. Returns what stopped it, and why it could not be recorded.
+    fn end(
+        &self,
+        run: &mut Continuation,
+        driven: Option<Result<Option<StopCause>, DriveError>>,
+    ) -> Result<(Option<StopCause>, Option<String>), Failure> {
+        let (stop_cause, unrecorded) = match driven {
+            Some(Ok(stop_cause)) => (stop_cause, None),
+            Some(Err(DriveError::Observe(error))) => (None, Some(error_chain(error.as_ref()))),
+            Some(Err(source)) => return Err(Failure::Run { source }),
+            None => (None, None),
+        };
+        // Ends a run that was interrupted or could not be recorded; others have ended.
+        run.stop(Reason::Cancelled);
+        if let (Some(outcome), None) = (run.outcome(), &unrecorded) {
+            let ended = runs::end(&*self.store, &self.claim, outcome, stop_cause.as_ref());
+            return Ok((stop_cause, ended.err().map(|error| error_chain(&error))));
+        }
+        Ok((stop_cause, unrecorded))
+    }
 }
 
 impl Complete {
@@ -333,18 +355,7 @@ impl Complete {
             strategies::add(&**store, ServerModel { server, model }, &results);
         }
         let steps = recorder.into_steps();
-        let (stop_cause, mut unrecorded) = match driven {
-            Some(Ok(stop_cause)) => (stop_cause, None),
-            Some(Err(DriveError::Observe(error))) => (None, Some(error_chain(error.as_ref()))),
-            Some(Err(source)) => return Err(Failure::Run { source }),
-            None => (None, None),
-        };
-        // Ends a run that was interrupted or could not be recorded; others have ended.
-        run.stop(Reason::Cancelled);
-        if let (Some(outcome), None) = (run.outcome(), &unrecorded) {
-            let ended = runs::end(&**store, claim, outcome, stop_cause.as_ref());
-            unrecorded = ended.err().map(|error| error_chain(&error));
-        }
+        let (stop_cause, unrecorded) = claimed.end(&mut run, driven)?;
         Ok(Finished {
             id,
             model,
@@ -356,21 +367,4 @@ impl Complete {
             took: Some(started.elapsed()),
         })
     }
-}
-
-fn progress_parser() -> impl TypedValueParser<Value = ProgressSetting> {
-    PossibleValuesParser::new(ProgressSetting::ALL.map(ProgressSetting::name)).map(|name| {
-        let mut all = ProgressSetting::ALL.into_iter();
-        all.find(|progress| progress.name() == name)
-            .expect("only these names are possible")
-    })
-}
-
-fn strategy_parser() -> impl TypedValueParser<Value = StrategySetting> {
-    PossibleValuesParser::new(StrategySetting::ALL.map(StrategySetting::name)).map(|name| {
-        let found = StrategySetting::ALL
-            .into_iter()
-            .find(|strategy| strategy.name() == name);
-        found.expect("only these names are possible")
-    })
 }

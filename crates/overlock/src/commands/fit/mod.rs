@@ -8,10 +8,9 @@ mod request;
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use overlock_budget::{Model, PlanOptions, Trim};
 
-use super::parse_tokens;
+use super::{choice_parser, parse_tokens};
 use crate::config::{Config, ConfigSource, TRIMS};
 use crate::counter::EncodingArgs;
 use crate::ending::{Ending, Failure};
@@ -53,7 +52,7 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "FILE", conflicts_with = "messages")]
     tokenizer_config: Option<PathBuf>,
     /// What to do with a conversation that is too long [default: `budget.trim`, else oldest]
-    #[arg(long, value_name = "HOW", conflicts_with = "messages", value_parser = trim_parser())]
+    #[arg(long, value_name = "HOW", conflicts_with = "messages", value_parser = choice_parser(TRIMS, Trim::name))]
     trim: Option<Trim>,
     /// A JSON list of memories to include: objects with text, importance (0 to 1) and `age_days`
     #[arg(long, value_name = "FILE", conflicts_with = "messages")]
@@ -103,12 +102,6 @@ impl Fit {
             ..options
         }
     }
-}
-
-fn trim_parser() -> impl TypedValueParser<Value = Trim> {
-    let names = TRIMS.map(Trim::name);
-    PossibleValuesParser::new(names)
-        .map(|name| Trim::from_name(&name).expect("only these names are possible"))
 }
 
 pub(super) fn no_model() -> Failure {

@@ -59,13 +59,11 @@ const OPENAI: &str = "https://api.openai.com/v1";
 impl ChosenUpstream {
     /// Looks for an upstream; `own` is the address of the gateway itself.
     pub(super) fn discover(own: SocketAddr) -> Self {
-        match non_empty_variable("OPENAI_API_KEY") {
-            Some(key) => Self::OpenAi { key },
-            None => {
-                let others = LOCAL_SERVERS.into_iter();
-                first_that_answers(others.filter(|server| server.port != own.port()))
-            }
+        if let Some(key) = non_empty_variable("OPENAI_API_KEY") {
+            return Self::OpenAi { key };
         }
+        let others = LOCAL_SERVERS.into_iter();
+        first_that_answers(others.filter(|server| server.port != own.port()))
     }
 
     pub(super) fn url(&self) -> Option<&str> {

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use overlock_gateway::{Gateway, GatewayError, Settings, Upstream};
 use overlock_llm::{ContinuationOptions, Kpi};
 use overlock_pipeline::RecordedDefinitions;
@@ -21,6 +20,7 @@ use overlock_store::{Access, Store};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 
+use super::choice_parser;
 use crate::config::{Api, Config, ConfigSource, Log};
 use crate::ending::{Ending, Failure};
 use crate::output::Notes;
@@ -41,7 +41,7 @@ use startup::{ConnectionLimit, StartupMessage};
 /// Open its address in a browser to watch runs live, with costs for models that have prices in
 /// overlock.toml.
 ///
-/// Without an upstream it uses OpenAI if OPENAI_API_KEY is set, else the first of Ollama, llama.cpp,
+/// Without an upstream it uses OpenAI if `OPENAI_API_KEY` is set, else the first of Ollama, llama.cpp,
 /// LM Studio and vLLM that answers on its usual local port.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
@@ -69,7 +69,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// The format of the request log on standard error [default: `serve.log`, else text]
-    #[arg(long, value_name = "HOW", value_parser = log_parser())]
+    #[arg(long, value_name = "HOW", value_parser = choice_parser(Log::ALL, Log::name))]
     log: Option<Log>,
     #[command(flatten)]
     config: ConfigSource,
@@ -98,10 +98,9 @@ impl Serve {
         let mut settings = settings(&config, &upstream, &keys);
         let store_address = self.store.as_deref().or(config.store.url.as_deref());
         settings.store_shown = store_address.map(runs::absolute_address);
-        let traces_url = config.serve.traces_url.as_deref();
         settings.counters = counters::read(&config)?;
-        let traces_url = traces_url.filter(|_| traces::is_enabled(&mut notes));
-        settings.traces = traces_url.map(traces::traces).transpose()?;
+        settings.traces = traces::collector(&config, &mut notes)?;
+        let collector = settings.traces.clone();
         let configured = settings.limits;
         let files = open_files::raise_limit();
         settings.limits = files.map_or(configured, |files| configured.within(files));
@@ -133,7 +132,7 @@ impl Serve {
             upstream: &upstream,
             keys: &keys,
             record: config.serve.record,
-            traces: traces_url.map(traces::host),
+            traces: collector.as_ref().map(|it| traces::host(&it.url)),
             connection_limit: files
                 .filter(|_| connections < configured.connections)
                 .map(|files| ConnectionLimit { files, connections }),
@@ -270,11 +269,4 @@ async fn serve(gateway: Gateway, listener: TcpListener, notes: &mut Notes) -> Re
         served = &mut serving => Ok(served?),
         _ = signals.next() => Ok(()),
     }
-}
-
-fn log_parser() -> impl TypedValueParser<Value = Log> {
-    PossibleValuesParser::new(Log::ALL.map(Log::name)).map(|name| {
-        let found = Log::ALL.into_iter().find(|log| log.name() == name);
-        found.expect("only these names are possible")
-    })
 }

@@ -258,11 +258,8 @@ impl Run {
             store,
         } = task;
         let conditions = &run.conditions;
-        let model = pipeline
-            .settings
-            .model
-            .as_deref()
-            .or(config.budget.model.as_deref());
+        let model = pipeline.settings.model.as_deref();
+        let model = model.or(config.budget.model.as_deref());
         let counter = counter(pipeline, model, config, notes)?;
         let models = PipelineModels::open(
             pipeline,
@@ -273,12 +270,8 @@ impl Run {
             &**store,
         )?;
         let embed = self.embed.as_deref().or(conditions.embed.as_deref());
-        let embedder = QueryEmbedder::open(
-            embed,
-            &self.upstream,
-            conditions.upstream.as_deref(),
-            config,
-        )?;
+        let recorded = conditions.upstream.as_deref();
+        let embedder = QueryEmbedder::open(embed, &self.upstream, recorded, config)?;
         let clock = runs::now;
         let world = World {
             store: &**store,
@@ -291,9 +284,7 @@ impl Run {
             began_at: run.began_at,
             clock: &clock,
         };
-        let url = config.serve.traces_url.as_deref();
-        let url = url.filter(|_| traces::is_enabled(notes));
-        let collector = url.map(traces::traces).transpose()?;
+        let collector = traces::collector(config, notes)?;
         let failed = |source| Failure::Store { source };
         let mut recording = match self.resume {
             Some(_) => run.take_up(store, id).map_err(runs::unreadable),

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use overlock_budget::Found;
-use overlock_llm::{Backend, BackendError, Embeddings, Http, StrategyResults};
+use overlock_llm::{Backend, BackendError, Embeddings, StrategyResults};
 use overlock_pipeline::{Action, Embed, Models, Pipeline, Speaker};
 use overlock_store::Store;
 
 use crate::config::{Config, StrategySetting};
 use crate::counter::{Counter, Templated};
+use crate::embedding::embeddings;
 use crate::ending::Failure;
 use crate::strategies::{self, ServerModel};
 use crate::upstream::{self, Connection, UpstreamSource};
@@ -134,15 +135,10 @@ impl QueryEmbedder {
             return Ok(None);
         };
         let address = upstream::address(source, config, recorded)?;
-        let failed = |source: BackendError| Failure::Upstream { source };
-        let settings = &config.upstream;
-        let http = Http::new(settings.timeouts()).map_err(failed)?;
-        let policy = settings.retry_policy();
         let key = address.key()?;
-        let embeddings = Embeddings::new(http, address.url(), key.as_deref(), model, policy);
         Ok(Some(Self {
             model: model.to_owned(),
-            embeddings: embeddings.map_err(failed)?,
+            embeddings: embeddings(address.url(), key.as_deref(), model, config)?,
         }))
     }
 }
