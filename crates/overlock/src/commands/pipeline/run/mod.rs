@@ -12,7 +12,7 @@ use overlock_budget::Provenance;
 use overlock_pipeline::{Action, Pipeline, World};
 use overlock_runs::{
     Begun, EndedPipeline, PipelineConditions, PipelineOutcome, PipelineRun, State, TraceEvent,
-    TracedRun, send_run,
+    TracedRun, Traces, TracesError, send_run,
 };
 use overlock_store::{Access, RunId, Store};
 use serde::Serialize;
@@ -316,13 +316,7 @@ impl Run {
             }
         };
         if let Some(collector) = collector {
-            let traced = TracedRun {
-                run: id.as_str(),
-                pipeline: &pipeline.name,
-                outcome: &ended.outcome,
-                events: &ended.trace,
-            };
-            let sent = runtime.block_on(send_run(&collector, &traced));
+            let sent = runtime.block_on(send_trace(&collector, id, pipeline, &ended));
             sent.map_err(|source| Failure::Traces { source })?;
         }
         self.print(id, &ended, notes)
@@ -391,6 +385,21 @@ impl Run {
         let store = store.map_or(String::new(), |store| format!(" --store {store}"));
         format!("overlock run --resume {id}{store}")
     }
+}
+
+async fn send_trace(
+    collector: &Traces,
+    id: &RunId,
+    pipeline: &Pipeline,
+    ended: &EndedPipeline,
+) -> Result<(), TracesError> {
+    let run = TracedRun {
+        run: id.as_str(),
+        pipeline: &pipeline.name,
+        outcome: &ended.outcome,
+        events: &ended.trace,
+    };
+    send_run(collector, &run).await
 }
 
 /// The prefix of variables in `--set`.
