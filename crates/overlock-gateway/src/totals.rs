@@ -37,7 +37,7 @@ impl UsageTotals {
     /// that the upstream refused took none.
     pub(crate) fn add(&mut self, step: &Step, told: Option<Usage>, counted: Usage) {
         self.calls += 1;
-        if step.is_turned_down() {
+        if step.is_rejected() {
             return;
         }
         self.answered += 1;

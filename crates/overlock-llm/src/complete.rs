@@ -35,7 +35,7 @@ pub struct Drive<'a> {
     pub deadline: Option<&'a dyn Deadline>,
     /// The maximum of bytes read of one answer.
     pub most_answer_bytes: usize,
-    /// Whether the document is [streamed](Observe::certain). If an answer stops being JSON, its
+    /// Whether the document is [streamed](Observe::stable). If an answer stops being JSON, its
     /// document then counts as cut there, because streamed text is never revised.
     pub live: bool,
 }
@@ -104,7 +104,7 @@ pub trait Observe: Send {
 
     /// The document continues with this text, which no later answer will change. These texts joined
     /// are the document, from its length when the drive began.
-    fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+    fn stable<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
         let _ = text;
         future::ready(()).boxed()
     }
@@ -200,7 +200,7 @@ async fn drive_on(
     let mut streamed = run.settled_len();
     let mut sizing = Sizing::new(drive);
     while let Some(ask) = run.next() {
-        if drive.is_late() {
+        if drive.is_past_deadline() {
             run.stop(Reason::Deadline);
             break;
         }
@@ -220,11 +220,12 @@ async fn drive_on(
         observer.asking(&ask, &plan);
         let prefill = call.prefill.clone();
         let begun = prefill.as_deref().unwrap_or_default();
-        let arriving = Some(run.arriving(&ask, prefill.as_deref()));
+        let streaming = Some(run.streaming(&ask, prefill.as_deref()));
         let most_bytes = drive.most_bytes(&plan).saturating_add(begun.len());
         let starts_at_cut = drive.backend.starts_at_cut(&call);
-        let (mut collected, streamed_len) =
-            drive.listen(call, most_bytes, arriving, observer).await;
+        let (mut collected, streamed_len) = drive
+            .read_answer(call, most_bytes, streaming, observer)
+            .await;
         let fits = |sizing: &Sizing<'_>| run.fit(&sizing.drive(drive), ask.clone()).is_ok();
         if let Some(retry) = sizing.plan_again(&mut collected, &plan, begun, fits) {
             observer.retrying(retry);
@@ -241,13 +242,13 @@ async fn drive_on(
             run.stop(Reason::ModelError);
             return Ok(stop_cause);
         }
-        if is_silent && drive.is_late() {
+        if is_silent && drive.is_past_deadline() {
             broken = collected.unanswered();
             continue;
         }
         let step = run.take(drive, &ask, prefill.as_deref(), &mut collected, is_at_cut)?;
         // An answer that the deadline cut off says nothing about the strategy.
-        if !drive.is_late() || step.end_len().is_some() {
+        if !drive.is_past_deadline() || step.end_len().is_some() {
             tally.add(&step);
         }
         broken = stop_cause;
@@ -258,7 +259,7 @@ async fn drive_on(
         streamed += streamed_len;
         let settled = run.settled_len();
         if drive.live && streamed < settled {
-            observer.certain(&run.text()[streamed..settled]).await;
+            observer.stable(&run.text()[streamed..settled]).await;
             streamed = settled;
         }
     }
@@ -454,17 +455,17 @@ impl Drive<'_> {
         limit.min(self.most_answer_bytes)
     }
 
-    pub(crate) fn is_late(&self) -> bool {
+    pub(crate) fn is_past_deadline(&self) -> bool {
         self.deadline.is_some_and(Deadline::has_passed)
     }
 
     /// Makes a call and reads its answer until it ends or the deadline passes. The number is how
     /// many bytes of the document were streamed meanwhile.
-    pub(crate) async fn listen(
+    pub(crate) async fn read_answer(
         &self,
         call: Call,
         most_bytes: usize,
-        mut arriving: Option<StreamingAnswer>,
+        mut streaming: Option<StreamingAnswer>,
         observer: &mut dyn Observe,
     ) -> (Collected, usize) {
         let mut collected = Collected::default();
@@ -487,13 +488,13 @@ impl Drive<'_> {
                 Ok(Event::Text(text)) => {
                     observer.heard(&text);
                     collected.text.push_str(&text);
-                    if let Some(arriving) = &mut arriving {
-                        let certain = arriving.feed(&text);
-                        if self.live && !certain.is_empty() {
-                            streamed += certain.len();
-                            observer.certain(&certain).await;
+                    if let Some(streaming) = &mut streaming {
+                        let stable = streaming.feed(&text);
+                        if self.live && !stable.is_empty() {
+                            streamed += stable.len();
+                            observer.stable(&stable).await;
                         }
-                        if arriving.is_spoilt() {
+                        if streaming.is_spoilt() {
                             break;
                         }
                     }
@@ -515,9 +516,9 @@ impl Drive<'_> {
                 break;
             }
         }
-        if let Some(arriving) = arriving {
-            collected.is_cut_at_marker = arriving.is_cut_at_marker(&collected.text);
-            let document = arriving.of_document(collected.text.clone());
+        if let Some(streaming) = streaming {
+            collected.is_cut_at_marker = streaming.is_cut_at_marker(&collected.text);
+            let document = streaming.of_document(collected.text.clone());
             let full = mem::replace(&mut collected.text, document);
             collected.full_text = (full != collected.text).then_some(full);
         }

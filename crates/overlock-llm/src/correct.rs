@@ -19,7 +19,7 @@ pub async fn correct(
     check: impl AsyncFnOnce(&str) -> Result<(), String>,
     observer: &mut dyn Observe,
 ) -> Result<Option<StopCause>, DriveError> {
-    if !run.can_be_corrected() || drive.is_late() {
+    if !run.can_be_corrected() || drive.is_past_deadline() {
         return Ok(None);
     }
     let options = drive.options_for(run);
@@ -31,9 +31,9 @@ pub async fn correct(
     };
     observer.correcting(run.iterations() + 1, &plan);
     let most_bytes = drive.most_bytes(&plan);
-    let (mut collected, _) = drive.listen(call, most_bytes, None, observer).await;
+    let (mut collected, _) = drive.read_answer(call, most_bytes, None, observer).await;
     let (stop_cause, is_silent) = (collected.stop_cause(), collected.text.is_empty());
-    if is_silent && stop_cause.is_none() && drive.is_late() {
+    if is_silent && stop_cause.is_none() && drive.is_past_deadline() {
         return Ok(collected.unanswered());
     }
     let document = match collected.broken.as_ref().filter(|_| is_silent) {

@@ -56,9 +56,9 @@ mod http;
 pub mod testing;
 
 pub use backend::{
-    Backend, BackendError, Call, Event, Events, Finding, Half, Phase, Prefill, PrefillStyle,
-    ReadEvent, RefusedSize, Retried, Retry, RetryPolicy, SseEvent, SseReader, SurrogateBuffer,
-    TooLongEvent, Usage,
+    Backend, BackendError, Call, Event, Events, Finding, HighSurrogate, Phase, Prefill,
+    PrefillStyle, ReadEvent, RefusedSize, Retried, Retry, RetryPolicy, SseEvent, SseReader,
+    SurrogateBuffer, TooLongEvent, Usage,
 };
 pub use complete::{
     CallEnd, Deadline, Drive, DriveError, Observe, StopCause, after_echo, complete, complete_text,

@@ -72,10 +72,10 @@ impl DrivenRun<'_> {
     }
 
     /// The stream of the answer to a call with this prefill.
-    pub(crate) fn arriving(&self, ask: &NextCall, prefill: Option<&str>) -> StreamingAnswer {
+    pub(crate) fn streaming(&self, ask: &NextCall, prefill: Option<&str>) -> StreamingAnswer {
         match self {
             Self::Document(run) => StreamingAnswer::new(run.base(), ask),
-            Self::Text(run) => run.arriving(prefill),
+            Self::Text(run) => run.streaming(prefill),
         }
     }
 

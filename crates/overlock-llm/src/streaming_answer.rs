@@ -14,11 +14,11 @@ const LONGEST_LABEL: usize = 200;
 /// An answer that is streamed while it arrives.
 #[derive(Debug)]
 pub struct StreamingAnswer {
-    kind: Kind,
+    kind: AnswerKind,
     /// Removes the markers of the prompt; a prompt for a first answer has none.
     filter: Option<MarkerFilter>,
     /// Whether text was returned, which must not be revised.
-    has_given: bool,
+    has_streamed: bool,
     /// A first line that may be a progress line.
     label: Option<Label>,
     /// Where the answer begins after a progress line.
@@ -27,19 +27,19 @@ pub struct StreamingAnswer {
 
 /// How the answer continues.
 #[derive(Debug)]
-enum Kind {
+enum AnswerKind {
     Document(Box<StreamingDocument>),
     /// A continuation that may begin by repeating the end of the text.
     Text {
         before: String,
         held: String,
-        is_certain: bool,
+        is_stable: bool,
     },
     /// A continuation of a prefill.
     PrefilledText {
         prefill: TextPrefill,
         held: String,
-        is_certain: bool,
+        is_stable: bool,
     },
     /// An answer that can be joined only when it is complete.
     Unclear,
@@ -57,15 +57,15 @@ impl StreamingAnswer {
     /// The answer to a call, given the document so far.
     pub fn new(base: Option<&PartialDocument<'_>>, ask: &NextCall) -> Self {
         let kind = match (base, ask.way) {
-            _ if ask.wants == Wants::Kpis => Kind::Unclear,
+            _ if ask.wants == Wants::Kpis => AnswerKind::Unclear,
             // After an answer without a document, the run judges only complete answers.
-            (None, _) if ask.iteration > 1 => Kind::Unclear,
-            (None, _) => Kind::Document(Box::new(StreamingDocument::wrapped_document())),
+            (None, _) if ask.iteration > 1 => AnswerKind::Unclear,
+            (None, _) => AnswerKind::Document(Box::new(StreamingDocument::wrapped_document())),
             (Some(base), Some(Strategy::Overlap)) => {
-                Kind::Document(Box::new(StreamingDocument::after(base, &ask.overlap)))
+                AnswerKind::Document(Box::new(StreamingDocument::after(base, &ask.overlap)))
             }
             // A repeated prefill, and the new part of a remainder, are known only at the end.
-            (Some(_), _) => Kind::Unclear,
+            (Some(_), _) => AnswerKind::Unclear,
         };
         let label = (ask.wants == Wants::ProgressAndDocument).then(|| Label {
             overlap: ask.overlap.clone(),
@@ -74,7 +74,7 @@ impl StreamingAnswer {
         Self {
             kind,
             filter: base.map(|_| MarkerFilter::new(ask.marker.clone())),
-            has_given: false,
+            has_streamed: false,
             label,
             start: 0,
         }
@@ -85,13 +85,13 @@ impl StreamingAnswer {
         let start = before.len().saturating_sub(LONGEST_REPETITION);
         let before = before[before.ceil_char_boundary(start)..].to_owned();
         Self {
-            kind: Kind::Text {
+            kind: AnswerKind::Text {
                 before,
                 held: String::new(),
-                is_certain: false,
+                is_stable: false,
             },
             filter: Some(MarkerFilter::new(marker.clone())),
-            has_given: false,
+            has_streamed: false,
             label: None,
             start: 0,
         }
@@ -100,14 +100,14 @@ impl StreamingAnswer {
     /// An answer that continues a prefill.
     pub(crate) fn after_prefill(prefill: TextPrefill) -> Self {
         Self {
-            kind: Kind::PrefilledText {
+            kind: AnswerKind::PrefilledText {
                 prefill,
                 held: String::new(),
-                is_certain: false,
+                is_stable: false,
             },
             // Such a prompt has no markers.
             filter: None,
-            has_given: false,
+            has_streamed: false,
             label: None,
             start: 0,
         }
@@ -115,50 +115,50 @@ impl StreamingAnswer {
 
     /// Takes the next piece and returns the text that is now stable.
     pub fn feed(&mut self, piece: &str) -> String {
-        let certain = match &mut self.filter {
+        let stable = match &mut self.filter {
             Some(filter) => {
                 let piece = filter.feed(piece);
                 self.feed_filtered(&piece)
             }
             None => self.feed_filtered(piece),
         };
-        self.has_given |= !certain.is_empty();
-        certain
+        self.has_streamed |= !stable.is_empty();
+        stable
     }
 
     fn feed_filtered(&mut self, piece: &str) -> String {
         let document = match &mut self.kind {
-            Kind::Document(document) => document,
-            Kind::Unclear => return String::new(),
-            Kind::Text {
-                is_certain: true, ..
+            AnswerKind::Document(document) => document,
+            AnswerKind::Unclear => return String::new(),
+            AnswerKind::Text {
+                is_stable: true, ..
             }
-            | Kind::PrefilledText {
-                is_certain: true, ..
+            | AnswerKind::PrefilledText {
+                is_stable: true, ..
             } => return piece.to_owned(),
-            Kind::PrefilledText {
+            AnswerKind::PrefilledText {
                 prefill,
                 held,
-                is_certain,
+                is_stable,
             } => {
                 held.push_str(piece);
-                *is_certain = !prefill.may_repeat(held);
-                return if *is_certain {
+                *is_stable = !prefill.may_repeat(held);
+                return if *is_stable {
                     prefill.new_text(held).to_owned()
                 } else {
                     String::new()
                 };
             }
-            Kind::Text {
+            AnswerKind::Text {
                 before,
                 held,
-                is_certain,
+                is_stable,
             } => {
                 held.push_str(piece);
                 // The requested overlap is complete, or the text is too long to be a repetition.
-                *is_certain =
+                *is_stable =
                     held.starts_with(expected_overlap(before)) || held.len() >= LONGEST_REPETITION;
-                if !*is_certain {
+                if !*is_stable {
                     return String::new();
                 }
                 return held.split_off(repeated_len(before, held));
@@ -171,16 +171,15 @@ impl StreamingAnswer {
         let Some(start) = label.answer_start() else {
             return String::new();
         };
-        let certain = document.feed(&label.text[start..]);
+        let stable = document.feed(&label.text[start..]);
         (self.label, self.start) = (None, start);
-        certain
+        stable
     }
 
     /// Whether no further text can belong to the document.
     pub fn is_spoilt(&self) -> bool {
-        let is_no_json =
-            matches!(&self.kind, Kind::Document(document) if document.arrival() == Arrival::Spoilt);
-        is_no_json || self.has_given && self.has_leaked()
+        let is_no_json = matches!(&self.kind, AnswerKind::Document(document) if document.arrival() == Arrival::Spoilt);
+        is_no_json || self.has_streamed && self.has_leaked()
     }
 
     fn has_leaked(&self) -> bool {
@@ -190,7 +189,7 @@ impl StreamingAnswer {
     /// Whether an answer is cut at a marker. If no text was returned before, the run rejects the
     /// answer instead.
     pub(crate) fn is_cut_at_marker(&self, answer: &str) -> bool {
-        self.has_given && self.has_marker(answer)
+        self.has_streamed && self.has_marker(answer)
     }
 
     /// Whether there is a marker outside the head of an answer, complete or cut.
@@ -203,13 +202,13 @@ impl StreamingAnswer {
     /// answer is cut at its first marker. Otherwise an answer with a marker is unchanged, so that
     /// the run rejects it.
     pub fn of_document(&self, mut answer: String) -> String {
-        if self.has_marker(&answer) && !self.has_given {
+        if self.has_marker(&answer) && !self.has_streamed {
             return answer;
         }
         if let Some(filter) = &self.filter {
             answer = filter.without_markers(&answer);
         }
-        if let (Kind::Document(document), None) = (&self.kind, &self.label) {
+        if let (AnswerKind::Document(document), None) = (&self.kind, &self.label) {
             let text = document.of_document(&answer[self.start..]).to_owned();
             answer.truncate(self.start);
             answer.push_str(&text);
@@ -257,11 +256,11 @@ mod tests {
             &format!("{}\", \"é\"]}}", ask.overlap),
         ] {
             let pieces = [&open, "\n", "PROGRESS: 40\n", rest];
-            let mut arriving = StreamingAnswer::new(run.base(), &ask);
+            let mut streaming = StreamingAnswer::new(run.base(), &ask);
             for piece in pieces {
-                arriving.feed(piece);
+                streaming.feed(piece);
             }
-            let answer = arriving.of_document(pieces.concat());
+            let answer = streaming.of_document(pieces.concat());
             assert_eq!(answer, format!("PROGRESS: 40\n{rest}"));
         }
     }
@@ -270,9 +269,9 @@ mod tests {
     fn an_overlap_is_recognised_after_a_marker_on_its_own_line() {
         let marker = Marker::default();
         let text = "It was a dark and stormy night; the rain fell in torrents";
-        let mut arriving = StreamingAnswer::of_text(text, &marker);
+        let mut streaming = StreamingAnswer::of_text(text, &marker);
         let pieces = [&marker.open("overlap"), "\n", text, ", except."];
-        let streamed: String = pieces.map(|piece| arriving.feed(piece)).concat();
+        let streamed: String = pieces.map(|piece| streaming.feed(piece)).concat();
         assert_eq!(streamed, ", except.");
     }
 }

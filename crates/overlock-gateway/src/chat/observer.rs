@@ -201,7 +201,7 @@ impl Observe for Observer<'_, '_> {
         }
     }
 
-    fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+    fn stable<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
         match &mut self.listener {
             Some(listener) => listener.hear(text),
             None => future::ready(()).boxed(),

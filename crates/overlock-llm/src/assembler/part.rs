@@ -8,9 +8,9 @@ use super::fence::FenceFinder;
 pub struct PartText {
     kind: PartKind,
     delivery: Delivery,
-    arriving: StreamingDocument,
+    streaming: StreamingDocument,
     text: String,
-    /// Where the text begins that `arriving` reads: after the opening line of a fence, or 0.
+    /// Where the text begins that `streaming` reads: after the opening line of a fence, or 0.
     start: usize,
     fences: FenceFinder,
     /// How many bytes of the text were released or dropped.
@@ -57,14 +57,14 @@ pub enum PartState {
 impl PartText {
     /// An empty part.
     pub fn new(kind: PartKind, delivery: Delivery) -> Self {
-        let arriving = match kind {
+        let streaming = match kind {
             PartKind::Detect | PartKind::Arguments => StreamingDocument::document(),
             PartKind::Document => StreamingDocument::wrapped_document(),
         };
         Self {
             kind,
             delivery,
-            arriving,
+            streaming,
             text: String::new(),
             start: 0,
             fences: FenceFinder::default(),
@@ -76,7 +76,7 @@ impl PartText {
     /// Takes the next piece and returns the bytes that can go to the client now.
     pub fn feed(&mut self, piece: &str) -> String {
         self.text.push_str(piece);
-        let mut stable = self.arriving.feed(piece);
+        let mut stable = self.streaming.feed(piece);
         if self.delivery == Delivery::Verbatim {
             self.passed = self.text.len();
             return piece.to_owned();
@@ -85,20 +85,20 @@ impl PartText {
             && let Some(start) = self.fences.find(&self.text)
         {
             self.start = start;
-            self.arriving = StreamingDocument::document();
-            stable = self.arriving.feed(&self.text[start..]);
+            self.streaming = StreamingDocument::document();
+            stable = self.streaming.feed(&self.text[start..]);
         }
         if self.delivery == Delivery::AtEnd {
             return String::new();
         }
         self.released += stable.len();
-        let released_to = match (self.kind, self.arriving.arrival()) {
+        let released_to = match (self.kind, self.streaming.arrival()) {
             (_, Arrival::Awaited) => return String::new(),
             (PartKind::Document, Arrival::Growing | Arrival::Whole | Arrival::Spoilt) => {
                 self.passed = self.text.len();
                 return stable;
             }
-            (_, Arrival::Growing) => self.text.len() - self.arriving.held_len(),
+            (_, Arrival::Growing) => self.text.len() - self.streaming.held_len(),
             // It is not a document, or no longer one.
             (_, Arrival::Unclear | Arrival::Whole | Arrival::Spoilt) => self.text.len(),
         };
@@ -120,7 +120,7 @@ impl PartText {
     /// Whether the client gets the document without the text around it.
     fn is_document_alone(&self) -> bool {
         let has_begun = matches!(
-            self.arriving.arrival(),
+            self.streaming.arrival(),
             Arrival::Growing | Arrival::Whole | Arrival::Spoilt
         );
         self.kind == PartKind::Document && self.is_continued() && has_begun
@@ -138,13 +138,13 @@ impl PartText {
 
     /// Whether there is an open document that has to be continued.
     pub fn is_open(&self) -> bool {
-        self.is_continued() && self.arriving.arrival() == Arrival::Growing
+        self.is_continued() && self.streaming.arrival() == Arrival::Growing
     }
 
     /// Whether a document was requested and the full text must be read again: it contains more than
     /// a document, needs repair, or no document has begun.
     pub fn needs_reread(&self) -> bool {
-        let is_plain = match self.arriving.arrival() {
+        let is_plain = match self.streaming.arrival() {
             Arrival::Growing | Arrival::Unclear => true,
             Arrival::Whole => self.is_bare(),
             Arrival::Awaited | Arrival::Spoilt => false,
@@ -154,7 +154,7 @@ impl PartText {
 
     /// Whether a document in a fence may still begin in the text.
     fn may_be_fenced(&self) -> bool {
-        let is_text = self.arriving.arrival() == Arrival::Unclear;
+        let is_text = self.streaming.arrival() == Arrival::Unclear;
         self.kind == PartKind::Detect && is_text && !self.is_fenced()
     }
 
@@ -167,7 +167,7 @@ impl PartText {
         if self.kind == PartKind::Document {
             return "";
         }
-        let after = self.arriving.after_document(&self.text[self.start..]);
+        let after = self.streaming.after_document(&self.text[self.start..]);
         let end = self.text.len() - after.len() - self.document().len();
         &self.text[..end]
     }
@@ -179,7 +179,7 @@ impl PartText {
 
     /// Its state, judged by the text alone.
     pub fn state(&self) -> PartState {
-        match (self.arriving.arrival(), self.kind) {
+        match (self.streaming.arrival(), self.kind) {
             (Arrival::Growing, _) => PartState::Cut,
             // More text may follow a fence.
             _ if self.is_fenced() => PartState::Unclear,
@@ -202,20 +202,20 @@ impl PartText {
 
     /// Whether nothing follows the document but white space or the end of a fence.
     fn is_bare(&self) -> bool {
-        let after = self.arriving.after_document(&self.text[self.start..]);
+        let after = self.streaming.after_document(&self.text[self.start..]);
         after.trim().trim_matches('`').is_empty()
     }
 
     /// The text after the released part of the document.
     pub fn unreleased(&self) -> String {
         let document = self.document().get(self.released..).unwrap_or_default();
-        let after = self.arriving.after_document(&self.text[self.start..]);
+        let after = self.streaming.after_document(&self.text[self.start..]);
         [document, after].concat()
     }
 
     /// Whether there is a complete document, perhaps followed by other text.
     pub fn has_complete_document(&self) -> bool {
-        self.arriving.arrival() == Arrival::Whole
+        self.streaming.arrival() == Arrival::Whole
     }
 
     /// Whether the full text, read as one document, differs from the first document in it. Then
@@ -250,7 +250,7 @@ impl PartText {
 
     /// The document alone, if there is one.
     pub fn document(&self) -> &str {
-        self.arriving.of_document(&self.text[self.start..])
+        self.streaming.of_document(&self.text[self.start..])
     }
 }
 

@@ -18,7 +18,7 @@ pub use prefill::{Prefill, PrefillStyle};
 pub use refused_size::RefusedSize;
 pub use retry::{Retried, Retry, RetryPolicy};
 pub use sse::{SseEvent, SseReader, TooLongEvent};
-pub use surrogate_buffer::{Half, ReadEvent, SurrogateBuffer};
+pub use surrogate_buffer::{HighSurrogate, ReadEvent, SurrogateBuffer};
 
 use std::ops::AddAssign;
 use std::pin::Pin;

@@ -22,12 +22,12 @@ use serde_json::Value;
 #[derive(Debug, Default)]
 pub struct SurrogateBuffer {
     /// The high surrogate at the end of the last text.
-    held: Option<Half>,
+    held: Option<HighSurrogate>,
 }
 
 /// A high surrogate.
 #[derive(Clone, Copy, Debug)]
-pub struct Half(u16);
+pub struct HighSurrogate(u16);
 
 /// A parsed event.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct ReadEvent {
     /// The JSON value.
     pub value: Value,
     /// A high surrogate from an earlier event that was not joined in this one.
-    pub alone: Option<Half>,
+    pub alone: Option<HighSurrogate>,
     /// Whether the event was changed before parsing, so that `value` may differ from its bytes.
     pub is_repaired: bool,
 }
@@ -72,7 +72,7 @@ impl SurrogateBuffer {
     }
 
     /// Holds a high surrogate for the next event.
-    pub fn hold(&mut self, half: Half) {
+    pub fn hold(&mut self, half: HighSurrogate) {
         self.held = Some(half);
     }
 
@@ -86,11 +86,11 @@ struct RepairedEvent<'a> {
     data: Cow<'a, [u8]>,
     /// Whether the held surrogate was joined with one at the start of a text.
     is_joined: bool,
-    held: Option<Half>,
+    held: Option<HighSurrogate>,
 }
 
 /// Removes lone surrogates from an event, joining the first one with the one held before.
-fn repair_surrogates(data: &[u8], before: Option<Half>) -> RepairedEvent<'_> {
+fn repair_surrogates(data: &[u8], before: Option<HighSurrogate>) -> RepairedEvent<'_> {
     let mut repaired = Vec::with_capacity(data.len() + 6);
     let (mut is_joined, mut held) = (false, None);
     // Where the current string starts.
@@ -105,7 +105,7 @@ fn repair_surrogates(data: &[u8], before: Option<Half>) -> RepairedEvent<'_> {
             (b'\\', Some(0xD800..=0xDBFF)) if is_low_surrogate(unit(data, at + 6)) => 12,
             (b'\\', Some(first @ 0xD800..=0xDBFF)) => {
                 if data.get(at + 6) == Some(&b'"') {
-                    held = Some(Half(first));
+                    held = Some(HighSurrogate(first));
                 } else {
                     repaired.extend_from_slice(b"\\ufffd");
                 }
@@ -114,7 +114,7 @@ fn repair_surrogates(data: &[u8], before: Option<Half>) -> RepairedEvent<'_> {
             }
             (b'\\', Some(second @ 0xDC00..=0xDFFF)) => {
                 match before {
-                    Some(Half(first)) if string == Some(at) && !is_joined => {
+                    Some(HighSurrogate(first)) if string == Some(at) && !is_joined => {
                         is_joined = true;
                         repaired
                             .extend_from_slice(format!("\\u{first:04x}\\u{second:04x}").as_bytes());
@@ -231,7 +231,7 @@ mod tests {
         fn never_panics(data in prop::collection::vec(any::<u8>(), 0..40), held: bool) {
             let mut buffer = SurrogateBuffer::default();
             if held {
-                buffer.hold(Half(0xD83D));
+                buffer.hold(HighSurrogate(0xD83D));
             }
             let _ = buffer.read(&data);
         }

@@ -110,7 +110,7 @@ impl Step {
     }
 
     /// Whether the upstream rejected the call, so that there is no answer.
-    pub fn is_turned_down(&self) -> bool {
+    pub fn is_rejected(&self) -> bool {
         matches!(self.failure(), Some(Failure::Refused { .. }))
     }
 

@@ -131,7 +131,7 @@ impl<'a> Server<'a> {
         let mut info = ServerInfo::default();
         if let Some(product) = Product::at_host(host) {
             info.product = product;
-            info.found("product", product.name(), host);
+            info.add_finding("product", product.name(), host);
         } else {
             self.read_models(&mut info).await?;
             match info.product {
@@ -208,7 +208,7 @@ impl<'a> Server<'a> {
             .find_map(|model| Product::owning(model["owned_by"].as_str()?));
         if let Some(product) = owner {
             info.product = product;
-            info.found("product", product.name(), SOURCE);
+            info.add_finding("product", product.name(), SOURCE);
         }
         let models = models.iter().take(MOST_MODELS).filter_map(|model| {
             let window = model.pointer("/meta/n_ctx").or(model.get("max_model_len"));
@@ -229,7 +229,7 @@ impl<'a> Server<'a> {
         };
         if let Some(version) = props["build_info"].as_str() {
             info.version = Some(version.to_owned());
-            info.found("version", version, SOURCE);
+            info.add_finding("version", version, SOURCE);
         }
         // Parallel requests share the whole window; this is the share of one.
         let window = props.pointer("/default_generation_settings/n_ctx");
@@ -278,7 +278,7 @@ impl<'a> Server<'a> {
         };
         if let Some(version) = answer["version"].as_str() {
             info.version = Some(version.to_owned());
-            info.found("version", version, &format!("GET {path}"));
+            info.add_finding("version", version, &format!("GET {path}"));
         }
     }
 

@@ -225,7 +225,7 @@ impl ServerInfo {
             self.forget(&oldest);
         }
         let window = format!("{} tokens{}", learnt.window, for_model(&learnt.model));
-        self.found(WINDOW, window, REFUSED);
+        self.add_finding(WINDOW, window, REFUSED);
         self.learnt.push(learnt);
     }
 
@@ -251,7 +251,7 @@ impl ServerInfo {
         self.prefill = prefill;
         self.is_prefill_open = false;
         self.findings.retain(|finding| finding.subject != PREFILL);
-        self.found(PREFILL, prefill.to_string(), source);
+        self.add_finding(PREFILL, prefill.to_string(), source);
     }
 
     /// The finding about prefill support.
@@ -265,7 +265,12 @@ impl ServerInfo {
         known(self) == known(other)
     }
 
-    pub(super) fn found(&mut self, subject: &'static str, value: impl Into<String>, source: &str) {
+    pub(super) fn add_finding(
+        &mut self,
+        subject: &'static str,
+        value: impl Into<String>,
+        source: &str,
+    ) {
         self.findings.push(Finding {
             subject,
             value: value.into(),

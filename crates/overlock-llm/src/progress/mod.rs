@@ -3,15 +3,15 @@
 //! There are two measures: the percentage that the model reports ([`extract_kpi`]), and counts in
 //! the document ([`MeasuredKpi`]), which are more reliable.
 
-mod asked;
-mod claimed;
 mod measured;
+mod proposed;
+mod reported;
 
-pub(crate) use asked::{MOST_KPIS, proposed_kpis};
-pub use claimed::{extract_kpi, validate_kpi_progression};
-pub(crate) use claimed::{split_label, split_progress};
 pub(crate) use measured::Measure;
 pub use measured::{KpiPathError, MeasuredKpi};
+pub(crate) use proposed::{MOST_KPIS, proposed_kpis};
+pub use reported::{extract_kpi, validate_kpi_progression};
+pub(crate) use reported::{split_label, split_progress};
 
 use serde::{Deserialize, Serialize};
 

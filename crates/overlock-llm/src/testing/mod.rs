@@ -6,13 +6,13 @@
 
 mod behaviour;
 mod dialect;
+mod document_search;
 mod fault;
 mod manner;
-mod place;
 mod random;
 mod script;
 mod server;
-mod turn;
+mod state;
 mod waiting;
 
 pub use behaviour::Behaviour;

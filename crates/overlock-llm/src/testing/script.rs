@@ -11,9 +11,9 @@ use overlock_json::{CutPlace, Scanner};
 use serde_json::{Value, json};
 
 use super::behaviour::Behaviour;
-use super::place::Places;
+use super::document_search::DocumentSearch;
 use super::random::Random;
-use super::turn::Turns;
+use super::state::ModelState;
 use crate::backend::{Backend, BackendError, Call, Event, Events, Usage};
 use crate::prompt::{KPI_FORM, OVERLAP, WRITTEN};
 
@@ -37,8 +37,8 @@ pub struct Script {
 /// made by another process.
 pub struct ScriptedModel {
     script: Script,
-    places: Places,
-    turns: Mutex<Turns>,
+    search: DocumentSearch,
+    state: Mutex<ModelState>,
 }
 
 /// What a prompt asks for.
@@ -64,28 +64,28 @@ impl ScriptedModel {
     /// A model that plays this script.
     pub fn new(script: Script) -> Self {
         Self {
-            places: Places::new(&script.document),
-            turns: Mutex::new(Turns::new(script.seed)),
+            search: DocumentSearch::new(&script.document),
+            state: Mutex::new(ModelState::new(script.seed)),
             script,
         }
     }
 
     /// Its behaviour in each call for its document so far.
     pub fn behaved(&self) -> Vec<Behaviour> {
-        self.turns().behaved.clone()
+        self.state().behaved.clone()
     }
 
     /// The answer to a call.
     fn answer(&self, call: &Call) -> ScriptedAnswer {
-        let turns = &mut *self.turns();
+        let state = &mut *self.state();
         let kind = match &call.prefill {
             Some(prefill) => PromptKind::Prefill(prefill),
             None => PromptKind::from_prompt(last_message(call)),
         };
         let words = kind.without_quotation(last_message(call));
         let find = |text: &str| {
-            let again = turns.place(&self.script.document, words, text);
-            again.or_else(|| self.places.end_of(text, turns.furthest))
+            let again = state.place(&self.script.document, words, text);
+            again.or_else(|| self.search.end_of(text, state.furthest))
         };
         let (from, repeated) = match kind {
             PromptKind::Kpis => {
@@ -106,13 +106,13 @@ impl ScriptedModel {
         // A prompt without a part of the document asks for all of it.
         let mut from = from.unwrap_or(0);
         if matches!(kind, PromptKind::Prefill(_)) && self.remembers_blanks() {
-            let unseen = self.script.document.get(from..turns.furthest);
+            let unseen = self.script.document.get(from..state.furthest);
             if unseen.is_some_and(|unseen| unseen.trim().is_empty()) {
-                from = turns.furthest;
+                from = state.furthest;
             }
         }
         let document = &self.script.document;
-        let end = turns.next_stop(&self.script, from);
+        let end = state.next_stop(&self.script, from);
         let piece = NextPiece {
             document,
             from,
@@ -126,20 +126,20 @@ impl ScriptedModel {
             PromptKind::Remainder(_) => (Behaviour::AsAsked, piece.as_remainder()),
             PromptKind::Overlap(_) => {
                 let cut_in_space = repeated.ends_with([' ', '\n', '\r', '\t']);
-                let behaviour = turns.next_behaviour(&self.script, from, cut_in_space);
-                piece.write(behaviour, &mut turns.random)
+                let behaviour = state.next_behaviour(&self.script, from, cut_in_space);
+                piece.write(behaviour, &mut state.random)
             }
         };
         let answer_end = if behaviour.has_new_text() { end } else { from };
-        turns.record(behaviour, words, from..answer_end);
+        state.record(behaviour, words, from..answer_end);
         ScriptedAnswer {
             text,
             is_cut: answer_end < document.len() && behaviour.has_new_text(),
         }
     }
 
-    fn turns(&self) -> MutexGuard<'_, Turns> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ModelState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn remembers_blanks(&self) -> bool {

@@ -131,7 +131,7 @@ impl TextContinuation {
         run.iterations = 0;
         for step in steps {
             run.iterations += 1;
-            if step.is_turned_down() {
+            if step.is_rejected() {
                 run.way = Strategy::Overlap;
                 continue;
             }
@@ -257,7 +257,7 @@ impl TextContinuation {
     }
 
     /// The stream of the answer to a call with this prefill.
-    pub(crate) fn arriving(&self, prefill: Option<&str>) -> StreamingAnswer {
+    pub(crate) fn streaming(&self, prefill: Option<&str>) -> StreamingAnswer {
         match prefill {
             Some(prefill) => StreamingAnswer::after_prefill(TextPrefill::new(prefill, &self.text)),
             None => StreamingAnswer::of_text(&self.text, &self.marker),
@@ -277,7 +277,7 @@ impl TextContinuation {
         // An interrupted answer was cut, unless the provider had already sent a finish reason.
         let is_broken = collected.broken.is_some() || collected.is_cut_at_marker;
         let prefill = prefill.map(|prefill| TextPrefill::new(prefill, &self.text));
-        let is_stopped = is_broken || drive.is_late();
+        let is_stopped = is_broken || drive.is_past_deadline();
         self.take(collected, prefill.as_ref(), tokens, is_stopped)
     }
 
@@ -398,8 +398,8 @@ pub async fn first_text(
     let FittedCall { call, plan } =
         first_call(drive.request, drive.counter, drive.plan).map_err(StopCause::Window)?;
     let most_bytes = drive.most_bytes(&plan);
-    let (collected, _) = drive.listen(call, most_bytes, None, observer).await;
-    let is_stopped = collected.broken.is_some() || drive.is_late();
+    let (collected, _) = drive.read_answer(call, most_bytes, None, observer).await;
+    let is_stopped = collected.broken.is_some() || drive.is_past_deadline();
     if let Some(stop_cause) = collected.stop_cause().filter(|_| collected.text.is_empty()) {
         return Err(stop_cause);
     }

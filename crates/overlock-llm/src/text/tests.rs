@@ -102,7 +102,7 @@ struct StepRecorder {
 }
 
 impl Observe for StepRecorder {
-    fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+    fn stable<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
         self.streamed.push_str(text);
         future::ready(()).boxed()
     }
@@ -223,10 +223,10 @@ proptest! {
         let prefill = TextPrefill::new(text.trim_end(), &text);
         let echo = if is_echoed { text.trim_end() } else { "" };
         let answer = format!("{echo}{rest}");
-        let mut arriving = StreamingAnswer::after_prefill(prefill.clone());
+        let mut streaming = StreamingAnswer::after_prefill(prefill.clone());
         let characters: Vec<char> = answer.chars().collect();
         let pieces = characters.chunks(size).map(String::from_iter);
-        let streamed: String = pieces.map(|piece: String| arriving.feed(&piece)).collect();
+        let streamed: String = pieces.map(|piece: String| streaming.feed(&piece)).collect();
         let options = TextOptions { can_prefill: true, ..OPTIONS };
         let mut run = TextContinuation::new(text.clone(), 7, options);
         let mut collected = collected(&answer, Some("stop"));
@@ -270,10 +270,10 @@ proptest! {
         let news = news + ".";
         let mut run = TextContinuation::new(text.clone(), 7, OPTIONS);
         let answer = format!("{}{news}", run.overlap());
-        let mut arriving = StreamingAnswer::of_text(&text, &Marker::default());
+        let mut streaming = StreamingAnswer::of_text(&text, &Marker::default());
         let mut streamed = String::new();
         for piece in answer.split_inclusive(' ') {
-            streamed.push_str(&arriving.feed(piece));
+            streamed.push_str(&streaming.feed(piece));
         }
         run.take(&collected(&answer, Some("stop")), None, 5, false);
         prop_assert_eq!(run.text(), format!("{text}{news}"));

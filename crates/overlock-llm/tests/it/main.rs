@@ -40,7 +40,7 @@ impl Observe for Recorder {
         self.retries += 1;
     }
 
-    fn certain<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
+    fn stable<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
         self.streamed.push_str(text);
         self.pieces += 1;
         Box::pin(std::future::ready(()))

@@ -3,13 +3,13 @@
 use std::sync::OnceLock;
 
 /// A document that can be searched exactly, or ignoring white space and escapes.
-pub(super) struct Places {
+pub(super) struct DocumentSearch {
     document: String,
     /// The compared characters, with the offset after each. Computed on first use.
     characters: OnceLock<Vec<(char, usize)>>,
 }
 
-impl Places {
+impl DocumentSearch {
     pub(super) fn new(document: &str) -> Self {
         Self {
             document: document.to_owned(),
@@ -89,18 +89,18 @@ mod tests {
 
     #[test]
     fn finds_a_text_with_other_spaces_and_escapes() {
-        let places = Places::new(r#"{"a": "é😀", "b": [1, 2]}"#);
-        assert_eq!(places.end_of(r#""\u00e9\ud83d\ude00","b":["#, 0), Some(22));
-        assert_eq!(places.end_of("1,\n2", 0), Some(26));
-        assert_eq!(places.end_of("absent", 0), None);
-        assert_eq!(places.end_of("", 0), None);
+        let search = DocumentSearch::new(r#"{"a": "é😀", "b": [1, 2]}"#);
+        assert_eq!(search.end_of(r#""\u00e9\ud83d\ude00","b":["#, 0), Some(22));
+        assert_eq!(search.end_of("1,\n2", 0), Some(26));
+        assert_eq!(search.end_of("absent", 0), None);
+        assert_eq!(search.end_of("", 0), None);
     }
 
     #[test]
     fn takes_the_nearest_of_several() {
-        let places = Places::new("[1, 1, 1, 1]");
-        assert_eq!(places.end_of("1", 5), Some(5));
-        assert_eq!(places.end_of(", ", 7), Some(7));
-        assert_eq!(places.end_of("1", 100), Some(11));
+        let search = DocumentSearch::new("[1, 1, 1, 1]");
+        assert_eq!(search.end_of("1", 5), Some(5));
+        assert_eq!(search.end_of(", ", 7), Some(7));
+        assert_eq!(search.end_of("1", 100), Some(11));
     }
 }

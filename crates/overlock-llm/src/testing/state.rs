@@ -10,11 +10,11 @@ use super::script::Script;
 
 /// The state of a model between calls.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct ModelState {
     pub(super) random: Random,
     /// The furthest offset in the document so far.
     pub(super) furthest: usize,
-    last: Option<Turn>,
+    last: Option<LastCall>,
     /// The behaviours so far.
     pub(super) behaved: Vec<Behaviour>,
     /// The behaviours that are left before any comes twice, in reverse order.
@@ -25,14 +25,14 @@ pub(super) struct Turns {
 
 /// The last call.
 #[derive(Debug)]
-struct Turn {
+struct LastCall {
     /// The prompt without the quoted end of the document.
     words: String,
     /// The range of the piece in the document.
     piece: Range<usize>,
 }
 
-impl Turns {
+impl ModelState {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             random: Random::new(seed),
@@ -63,7 +63,7 @@ impl Turns {
     pub(super) fn record(&mut self, behaviour: Behaviour, words: &str, piece: Range<usize>) {
         self.furthest = self.furthest.max(piece.end);
         self.behaved.push(behaviour);
-        self.last = Some(Turn {
+        self.last = Some(LastCall {
             words: words.to_owned(),
             piece,
         });
