@@ -1,4 +1,4 @@
-//! How many requests are worked on, and how many wait?
+//! Limits the concurrent and the queued requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,27 +11,27 @@ use tokio::time::timeout;
 use crate::error::ApiError;
 use crate::settings::Limits;
 
-/// The places at which requests are worked on, and the queue before them.
+/// The concurrency limit and the queue in front of it.
 pub(crate) struct Admission {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     queue: Semaphore,
     queue_time: Duration,
     queued: Gauge,
     in_progress: Gauge,
 }
 
-/// A place, which is free again when this is dropped.
+/// A permit to work on a request, released on drop.
 pub(crate) struct ConcurrencyPermit {
     _permit: OwnedSemaphorePermit,
     _counted: Counted,
 }
 
 impl Admission {
-    /// Those who wait and those who have a place are counted.
+    /// The gauges count the queued and the running requests.
     pub(crate) fn new(limits: &Limits, queued: Gauge, in_progress: Gauge) -> Self {
         let semaphore = |most: usize| Semaphore::new(most.min(Semaphore::MAX_PERMITS));
         Self {
-            places: Arc::new(semaphore(limits.concurrent)),
+            permits: Arc::new(semaphore(limits.concurrent)),
             queue: semaphore(limits.queue),
             queue_time: limits.queue_time,
             queued,
@@ -39,33 +39,33 @@ impl Admission {
         }
     }
 
-    /// Waits for a place, for as long as is allowed.
-    pub(crate) async fn enter(&self) -> Result<ConcurrencyPermit, ApiError> {
-        if let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() {
-            return Ok(self.place(permit));
+    /// Waits for a permit, up to the limit.
+    pub(crate) async fn acquire(&self) -> Result<ConcurrencyPermit, ApiError> {
+        if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
+            return Ok(self.permit(permit));
         }
         let Ok(_waiting) = self.queue.try_acquire() else {
-            let message = "the gateway works on as many requests as it can, and as many wait";
-            return Err(self.come_again(StatusCode::TOO_MANY_REQUESTS, message));
+            let message = "too many requests: the queue of the gateway is full";
+            return Err(self.overloaded(StatusCode::TOO_MANY_REQUESTS, message));
         };
         let _counted = Counted::in_gauge(&self.queued);
-        let entered = timeout(self.queue_time, Arc::clone(&self.places).acquire_owned()).await;
-        // The places are never closed, so that only the time can be up.
+        let entered = timeout(self.queue_time, Arc::clone(&self.permits).acquire_owned()).await;
+        // The semaphore is never closed, so an error can only be a timeout.
         if let Ok(Ok(permit)) = entered {
-            return Ok(self.place(permit));
+            return Ok(self.permit(permit));
         }
-        let message = "no place became free in time";
-        Err(self.come_again(StatusCode::SERVICE_UNAVAILABLE, message))
+        let message = "the request timed out in the queue of the gateway";
+        Err(self.overloaded(StatusCode::SERVICE_UNAVAILABLE, message))
     }
 
-    fn place(&self, permit: OwnedSemaphorePermit) -> ConcurrencyPermit {
+    fn permit(&self, permit: OwnedSemaphorePermit) -> ConcurrencyPermit {
         ConcurrencyPermit {
             _permit: permit,
             _counted: Counted::in_gauge(&self.in_progress),
         }
     }
 
-    fn come_again(&self, status: StatusCode, message: &str) -> ApiError {
+    fn overloaded(&self, status: StatusCode, message: &str) -> ApiError {
         let wait = self.queue_time.max(Duration::from_secs(1));
         ApiError::new(status, "rate_limit_error", message)
             .with_code("overloaded")
@@ -73,7 +73,7 @@ impl Admission {
     }
 }
 
-/// Something that is counted for as long as it lasts.
+/// Counts itself in a gauge until it is dropped.
 struct Counted(Gauge);
 
 impl Counted {

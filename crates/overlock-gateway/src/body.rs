@@ -1,4 +1,4 @@
-//! Reads the body of a request within its limits.
+//! Reads request bodies within the limits of size and time.
 
 use std::pin::Pin;
 use std::str::Utf8Error;
@@ -18,12 +18,12 @@ use crate::settings::Limits;
 /// Reads the body of a request, which must be text.
 pub(crate) async fn read_text(body: Incoming, limits: &Limits) -> Result<String, ApiError> {
     let bytes = read_bytes(body, limits).await?;
-    String::from_utf8(bytes.into()).map_err(|error| no_text(error.utf8_error()))
+    String::from_utf8(bytes.into()).map_err(|error| not_utf8(error.utf8_error()))
 }
 
-/// The text that a body is.
+/// The text of a body.
 pub(crate) fn text_of(bytes: &[u8]) -> Result<&str, ApiError> {
-    str::from_utf8(bytes).map_err(no_text)
+    str::from_utf8(bytes).map_err(not_utf8)
 }
 
 /// Reads the body of a request.
@@ -36,14 +36,14 @@ pub(crate) async fn read_bytes(body: Incoming, limits: &Limits) -> Result<Bytes,
     collected.unwrap_or_else(|_| Err(too_late()))
 }
 
-/// All of a body, if it is no longer than `most` bytes. Most come in one piece, which is not copied.
+/// A whole body of at most `most` bytes. A body that arrives in one piece is not copied.
 async fn collected(mut body: Incoming, most: usize) -> Result<Bytes, ApiError> {
     let (mut first, mut all) = (Bytes::new(), Vec::new());
     while !body.is_end_stream()
         && let Some(frame) = body.frame().await
     {
-        let frame = frame.map_err(|_| broken_off())?;
-        // Trailers are no part of the text.
+        let frame = frame.map_err(|_| incomplete())?;
+        // Trailers are ignored.
         let Ok(piece) = frame.into_data() else {
             continue;
         };
@@ -62,64 +62,67 @@ async fn collected(mut body: Incoming, most: usize) -> Result<Bytes, ApiError> {
     Ok(if all.is_empty() { first } else { all.into() })
 }
 
-/// The body of a request on its way to somebody else, under the same limits.
-pub(crate) struct Passing {
+/// The body of a request that is forwarded, under the same limits.
+pub(crate) struct ForwardedBody {
     body: Incoming,
     left: u64,
     deadline: Pin<Box<Sleep>>,
-    fault: Arc<OnceLock<Fault>>,
+    fault: Arc<OnceLock<BodyFault>>,
 }
 
-/// Why a body did not get through.
+/// Why a body could not be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum BodyFault {
     TooLong,
     TooLate,
-    BrokenOff,
+    Incomplete,
 }
 
-/// Knows what went wrong with a body after it was given away.
-pub(crate) struct Passed {
-    fault: Arc<OnceLock<Fault>>,
+/// Reports the fault of a forwarded body, which the HTTP client owns meanwhile.
+pub(crate) struct ForwardedBodyFault {
+    fault: Arc<OnceLock<BodyFault>>,
     most: usize,
 }
 
-impl Passing {
-    /// Refuses a body at once that says that it is too long.
-    pub(crate) fn new(body: Incoming, limits: &Limits) -> Result<(Self, Passed), ApiError> {
+impl ForwardedBody {
+    /// Rejects a body whose announced length is over the limit.
+    pub(crate) fn new(
+        body: Incoming,
+        limits: &Limits,
+    ) -> Result<(Self, ForwardedBodyFault), ApiError> {
         let most = limits.body_bytes;
         if body.size_hint().lower() > most as u64 {
             return Err(too_long(most));
         }
         let fault = Arc::new(OnceLock::new());
-        let passing = Self {
+        let forwarded = Self {
             body,
             left: most as u64,
             deadline: Box::pin(sleep(limits.body_time)),
             fault: Arc::clone(&fault),
         };
-        Ok((passing, Passed { fault, most }))
+        Ok((forwarded, ForwardedBodyFault { fault, most }))
     }
 
-    fn fail(&self, fault: Fault) -> BodyError {
-        // The first fault is the one that counts.
+    fn fail(&self, fault: BodyFault) -> BodyError {
+        // Only the first fault is reported.
         let _ = self.fault.set(fault);
-        "the request did not get through".into()
+        "the body of the request could not be forwarded".into()
     }
 }
 
-impl Passed {
-    /// What is to blame on the client, if anything is.
-    pub(crate) fn fault(&self) -> Option<ApiError> {
+impl ForwardedBodyFault {
+    /// The error for the client, if its body had a fault.
+    pub(crate) fn error(&self) -> Option<ApiError> {
         Some(match self.fault.get()? {
-            Fault::TooLong => too_long(self.most),
-            Fault::TooLate => too_late(),
-            Fault::BrokenOff => broken_off(),
+            BodyFault::TooLong => too_long(self.most),
+            BodyFault::TooLate => too_late(),
+            BodyFault::Incomplete => incomplete(),
         })
     }
 }
 
-impl HttpBody for Passing {
+impl HttpBody for ForwardedBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -128,16 +131,16 @@ impl HttpBody for Passing {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if self.deadline.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Some(Err(self.fail(Fault::TooLate))));
+            return Poll::Ready(Some(Err(self.fail(BodyFault::TooLate))));
         }
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         Poll::Ready(match frame {
             None => None,
-            Some(Err(_)) => Some(Err(self.fail(Fault::BrokenOff))),
+            Some(Err(_)) => Some(Err(self.fail(BodyFault::Incomplete))),
             Some(Ok(frame)) => {
                 let length = frame.data_ref().map_or(0, |data| data.len() as u64);
                 match self.left.checked_sub(length) {
-                    None => Some(Err(self.fail(Fault::TooLong))),
+                    None => Some(Err(self.fail(BodyFault::TooLong))),
                     Some(left) => {
                         self.left = left;
                         Some(Ok(frame))
@@ -156,9 +159,9 @@ impl HttpBody for Passing {
     }
 }
 
-fn no_text(error: Utf8Error) -> ApiError {
+fn not_utf8(error: Utf8Error) -> ApiError {
     let at = error.valid_up_to();
-    ApiError::invalid(format!("the request is not UTF-8: byte {at} is wrong"))
+    ApiError::invalid(format!("the request is not valid UTF-8 at byte {at}"))
 }
 
 fn too_long(most: usize) -> ApiError {
@@ -179,6 +182,6 @@ pub(crate) fn too_late() -> ApiError {
     .with_code("request_timeout")
 }
 
-fn broken_off() -> ApiError {
-    ApiError::invalid("the request broke off")
+fn incomplete() -> ApiError {
+    ApiError::invalid("the connection closed before the end of the request")
 }

@@ -1,4 +1,4 @@
-//! Reads the time.
+//! The current time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! A model that is always there, for those who have no other yet: every answer of it is cut.
+//! The built-in demo model, whose every answer is cut off.
 
 use hyper::StatusCode;
 use overlock_llm::testing::{Behaviour, Script, ScriptedServer};
@@ -6,17 +6,17 @@ use tokio::sync::OnceCell;
 
 use crate::error::ApiError;
 
-/// The name it is asked by.
+/// The name of the model.
 pub(crate) const MODEL: &str = "overlock-demo";
 
-/// The model behind a server of its own on this machine, so that it is asked as any other is.
+/// The model behind a local server, so that it is called like any other.
 #[derive(Default)]
 pub(crate) struct Demo {
     server: OnceCell<ScriptedServer>,
 }
 
 impl Demo {
-    /// Where it is; it is started when it is first asked for.
+    /// The address of the server, which the first request starts.
     pub(crate) async fn base(&self) -> Result<String, ApiError> {
         let server = self
             .server
@@ -26,7 +26,7 @@ impl Demo {
             ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "server_error",
-                format!("the demonstration could not be started: {error}"),
+                format!("cannot start the demo model: {error}"),
             )
         })
     }
@@ -41,7 +41,7 @@ fn script() -> Script {
     }
 }
 
-/// What it knows by heart.
+/// The document of its answers.
 fn document() -> String {
     const ELEMENTS: &str = "Hydrogen Helium Lithium Beryllium Boron Carbon Nitrogen Oxygen \
         Fluorine Neon Sodium Magnesium Aluminium Silicon Phosphorus Sulfur Chlorine Argon \

@@ -1,7 +1,7 @@
-//! What the upstream is and can do, asked once and again from time to time.
+//! What the upstream is and supports, detected at the first request and refreshed regularly.
 //!
-//! The first request waits for it; later ones go on with what is known while it is asked again, so
-//! that a server that was restarted with another model is noticed.
+//! The first request waits for it. Later requests use the known result during a refresh, which
+//! notices a server that was restarted with another model.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,16 +11,16 @@ use overlock_llm::{LearntWindow, ServerInfo};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// What is known is asked again after so long.
+/// The time until a refresh.
 const FRESH: Duration = Duration::from_mins(1);
 
-/// A server that could not be asked is asked again after so long.
+/// The time until a retry if the server could not be reached.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// What was found out about the upstream.
+/// The state of detection.
 pub(crate) struct KnownServer {
     began: Instant,
-    /// Until when it need not be asked again, in milliseconds from the beginning.
+    /// The time of the next refresh, in milliseconds after `began`.
     until: AtomicU64,
     info: RwLock<Arc<ServerInfo>>,
     pub(crate) asking: Mutex<()>,
@@ -38,40 +38,40 @@ impl Default for KnownServer {
 }
 
 impl KnownServer {
-    /// What is known.
+    /// The current result.
     pub(crate) fn info(&self) -> Arc<ServerInfo> {
         let info = self.info.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&info)
     }
 
-    /// Adds the window of a model that a refused request has taught.
+    /// Adds the window of a model that the error of a rejected request reports.
     pub(crate) fn learn(&self, learnt: LearntWindow) -> Arc<ServerInfo> {
         let mut info = self.info.write().unwrap_or_else(PoisonError::into_inner);
         Arc::make_mut(&mut info).learn(learnt);
         Arc::clone(&info)
     }
 
-    /// The next request asks again.
+    /// Has the next request refresh.
     pub(crate) fn expire(&self) {
         self.until.store(0, Ordering::Relaxed);
     }
 
-    /// Whether it need not be asked now.
+    /// Whether no refresh is due.
     pub(crate) fn is_fresh(&self) -> bool {
         self.began.elapsed() < Duration::from_millis(self.until.load(Ordering::Relaxed))
     }
 
-    /// Keeps what was found out, or that the server could not be asked.
+    /// Stores a result; `None` if the server could not be reached.
     pub(crate) fn keep(&self, info: Option<ServerInfo>) {
         let wait = match &info {
             Some(_) => FRESH,
             None => RETRY,
         };
         if let Some(mut info) = info {
-            let mut kept = self.info.write().unwrap_or_else(PoisonError::into_inner);
-            info.learn_from(&kept);
-            if **kept != info {
-                *kept = Arc::new(info);
+            let mut current = self.info.write().unwrap_or_else(PoisonError::into_inner);
+            info.learn_from(&current);
+            if **current != info {
+                *current = Arc::new(info);
             }
         }
         let until = (self.began.elapsed() + wait).as_millis();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_not_be_found_out_is_asked_again_sooner() {
+    fn retries_an_unreachable_server_sooner_than_it_refreshes() {
         let server = KnownServer::default();
         assert!(!server.is_fresh());
         server.keep(None);

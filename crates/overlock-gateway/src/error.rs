@@ -1,4 +1,4 @@
-//! What a client is told when something is wrong, in the words that `OpenAI` clients know.
+//! Errors for clients, in the format of `OpenAI`.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use serde_json::{Value, json};
 use crate::reply::{Reply, json_reply};
 use overlock_runs::FaultKind;
 
-/// An error for the client. No message holds a key; one may quote a little of what it is about.
+/// An error for the client. No message contains a key; it may quote a little of the request.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
-    /// The family of the error, such as `invalid_request_error`.
+    /// The type of the error, such as `invalid_request_error`.
     pub(crate) kind: &'static str,
-    /// The name of the error, such as `context_length_exceeded`.
+    /// The code of the error, such as `context_length_exceeded`.
     pub(crate) code: Option<&'static str>,
     /// The parameter that is wrong.
     pub(crate) param: Option<String>,
     pub(crate) message: String,
     /// How long to wait before the next attempt.
     pub(crate) retry_after: Option<Duration>,
-    /// The failed call, if it is the upstream's.
+    /// The failed upstream call, if that is the cause.
     pub(crate) upstream: Option<Box<BackendError>>,
 }
 
-/// The name of the error that a reply tells.
+/// The name of the error in a reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorName(pub(crate) &'static str);
 
@@ -40,7 +40,7 @@ impl From<BackendError> for ApiError {
         };
         let message = match &error {
             BackendError::Status { message, .. } => format!("the upstream says: {message}"),
-            BackendError::TooLong { .. } => "the upstream's answer does not end".to_owned(),
+            BackendError::TooLong { .. } => "the upstream's answer is too long".to_owned(),
             error => error.to_string(),
         };
         let upstream = Some(Box::new(error));
@@ -64,7 +64,7 @@ impl ApiError {
         }
     }
 
-    /// The request is wrong.
+    /// The request is invalid.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message)
     }
@@ -78,12 +78,12 @@ impl ApiError {
         Self { upstream, ..error }
     }
 
-    /// Something is wrong here.
+    /// The gateway has a bug.
     pub(crate) fn defect() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "server_error",
-            "the gateway has a defect that this request found",
+            "internal error of the gateway",
         )
     }
 
@@ -108,7 +108,7 @@ impl ApiError {
         }
     }
 
-    /// The error as clients read it.
+    /// The error as JSON.
     pub(crate) fn to_json(&self) -> Value {
         json!({ "error": {
             "message": self.message,
@@ -118,17 +118,17 @@ impl ApiError {
         } })
     }
 
-    /// The name of the error, or that of its family.
+    /// The code of the error, or else its type.
     pub(crate) fn name(&self) -> &'static str {
         self.code.unwrap_or(self.kind)
     }
 
-    /// The error as a reply, which remembers its name.
+    /// The error as a reply, with its name as an extension.
     pub(crate) fn into_reply(self) -> Reply {
         let mut reply = json_reply(self.status, &self.to_json());
         reply.extensions_mut().insert(ErrorName(self.name()));
         if let Some(wait) = self.retry_after {
-            // A header has whole seconds, and none is no wait.
+            // The header has whole seconds, so the time is rounded up.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             reply
                 .headers_mut()

@@ -136,7 +136,7 @@ impl Events {
             shows_text,
             era,
             log: Mutex::new(Log {
-                // Number 0 stands for "before the first event".
+                // Number 0 means "before the first event".
                 next: 1,
                 ..Log::default()
             }),

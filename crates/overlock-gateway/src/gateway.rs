@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state shared by all requests.
 
 use std::sync::Arc;
 
@@ -33,28 +33,28 @@ pub struct Gateway {
     pub(crate) client: Client,
     pub(crate) demo: Demo,
     pub(crate) model_cache: ModelCache,
-    /// What is known of the upstream.
+    /// The detected properties of the upstream.
     pub(crate) server: KnownServer,
     /// Which strategies have worked for its models.
     pub(crate) strategies: KnownStrategies,
-    /// Keeps what happens.
+    /// Records runs, if there is a store.
     pub(crate) recorder: Option<Arc<Recorder>>,
-    /// What runs took that have not ended, as lists tell it.
+    /// The usage of unfinished runs, for lists.
     pub(crate) unfinished_runs: Arc<UnfinishedRuns>,
     pub(crate) admission: Admission,
     pub(crate) comparisons: Comparisons,
     pub(crate) metrics: Metrics,
-    /// Brings what happened to a collector.
+    /// Sends traces to a collector.
     pub(crate) exporter: Option<Arc<Exporter>>,
     pub(crate) log: Option<Log>,
     /// Reads the pipelines of recorded runs.
     pub(crate) definitions: Arc<dyn Definitions>,
 }
 
-/// Is told of every request that is done.
+/// Called after every request.
 type Log = Box<dyn Fn(&LogEntry) + Send + Sync>;
 
-/// Why there is no gateway.
+/// Why a gateway cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
     /// The upstream cannot be used.
@@ -71,7 +71,7 @@ impl Gateway {
         let metrics = Metrics::new();
         let client = Client::new(&settings.upstream, metrics.upstream_errors.clone())?;
         if let Some(base) = &settings.upstream.base {
-            // A wrong address is told now, and not to the first client.
+            // Reports an invalid address now and not to the first client.
             OpenAi::new(client.http.clone(), base, None, Prefill::default())?;
         }
         let traces = settings.traces.as_ref();
@@ -105,7 +105,7 @@ impl Gateway {
         })
     }
 
-    /// The same, telling of every request when it is done. Whoever is told must not wait.
+    /// The same, calling `log` after every request. It must not block.
     #[must_use]
     pub fn with_log(self, log: impl Fn(&LogEntry) + Send + Sync + 'static) -> Self {
         Self {
@@ -123,28 +123,28 @@ impl Gateway {
         }
     }
 
-    /// Remembers the window of a model that a refused request has taught.
+    /// Stores the window of a model that the error of a rejected request reports.
     pub(crate) fn learn(&self, learnt: LearntWindow) {
         self.model_cache.serve(&self.server.learn(learnt));
     }
 
-    /// Sees to it that the upstream is known, as far as it can be found out with these headers.
+    /// Detects what the upstream supports, with the headers of a client.
     pub(crate) async fn discover(self: &Arc<Self>, headers: &HeaderMap) {
         let info = self.server.info();
         if *info != ServerInfo::default() && !info.is_prefill_open {
             let (gateway, headers) = (Arc::clone(self), headers.clone());
             tokio::spawn(async move { gateway.ask_server(&headers, Discovery::Probe).await });
         } else {
-            // A call to a server that cannot be reached says so itself.
+            // If the server cannot be reached, the call will report it.
             let _ = self.ask_server(headers, Discovery::Probe).await;
         }
     }
 
-    /// Asks the upstream what it is, with the gateway's own key, and generates nothing.
-    /// An error means that it could not be reached.
+    /// Detects what the upstream supports, with the gateway's own key and without generating
+    /// tokens. An error means that the upstream could not be reached.
     pub async fn ask_upstream(&self) -> Result<Arc<ServerInfo>, BackendError> {
         let asked = self.ask_server(&HeaderMap::new(), Discovery::Ask).await;
-        // The first request may still find out more.
+        // The first request may detect more.
         self.server.expire();
         asked.map(|()| self.server.info())
     }
@@ -155,7 +155,7 @@ impl Gateway {
             return Ok(());
         };
         let Ok(_asking) = self.server.asking.try_lock() else {
-            // Somebody else is asking: the first requests wait for that.
+            // Another request is asking already; wait for its result.
             drop(self.server.asking.lock().await);
             return Ok(());
         };
@@ -177,8 +177,8 @@ impl Gateway {
         asked
     }
 
-    /// The strategies for a model: those that are set, else those that it can do, in the order that
-    /// was learnt.
+    /// The strategies for a model: the configured ones, or else those that it supports, in the order
+    /// of their success.
     pub(crate) fn strategies_for(&self, model: &str, prefill: Prefill) -> Vec<Strategy> {
         let set = &self.settings.continuation.ways;
         if !set.is_empty() {
@@ -191,7 +191,7 @@ impl Gateway {
         self.strategies.order(model, prior, now())
     }
 
-    /// Remembers what a run has shown. The store is written to when it has time.
+    /// Records the results of strategies in a run, without waiting for the store.
     pub(crate) fn learn_strategies(&self, model: &str, results: StrategyResults) {
         let at = now();
         let stored = stored_result(model, at, &results);
@@ -201,7 +201,7 @@ impl Gateway {
         }
     }
 
-    /// Reads what the store has about the models of the upstream.
+    /// Reads the strategy results for the models of the upstream from the store.
     pub(crate) async fn load_strategies(&self, base: &str) {
         let server = self.server.info().identity(base);
         self.strategies.merge(&server, &[]);
@@ -215,7 +215,7 @@ impl Gateway {
         }
     }
 
-    /// Which models have another order of strategies than the usual one, and why.
+    /// The models whose strategies have an unusual order, and why.
     pub(crate) fn strategy_findings(&self) -> Vec<Finding> {
         if !self.settings.continuation.ways.is_empty() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Who may use the gateway?
+//! API keys of the gateway.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use subtle::ConstantTimeEq;
 
 use crate::error::ApiError;
 
-/// The keys that clients must show. They are in no message, no log and no debug output.
+/// The API keys that clients must send. They never appear in messages, logs or debug output.
 #[derive(Clone, Default)]
 pub struct Keys {
     keys: Vec<String>,
 }
 
-/// Whether a request may pass.
+/// The key of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
-    /// Nobody is asked for a key.
+pub(crate) enum KeyCheck {
+    /// The gateway has no keys.
     NotNeeded,
     Right,
     Missing,
     Wrong,
 }
 
-impl Shown {
+impl KeyCheck {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::NotNeeded => "not-needed",
@@ -35,56 +35,54 @@ impl Shown {
     }
 }
 
-/// Where some clients show their key instead.
+/// The header in which some clients send their key.
 pub(crate) const API_KEY: &str = "x-api-key";
 
-/// Where a client names a request that it may send again.
+/// The header with the name of a request that the client may retry.
 pub(crate) static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 impl Keys {
-    /// These keys; without any, nobody is asked for one.
+    /// These keys; without any, requests need no key.
     pub fn new(keys: impl IntoIterator<Item = String>) -> Self {
         Self {
             keys: keys.into_iter().collect(),
         }
     }
 
-    /// Whether nobody is asked for a key.
+    /// Whether requests need no key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// What a request shows of them.
-    pub(crate) fn shown(&self, headers: &HeaderMap) -> Shown {
+    /// Checks the key in the headers of a request.
+    pub(crate) fn key_check(&self, headers: &HeaderMap) -> KeyCheck {
         if self.is_empty() {
-            return Shown::NotNeeded;
+            return KeyCheck::NotNeeded;
         }
-        match shown(headers) {
-            None => Shown::Missing,
-            Some(key) if self.holds(key) => Shown::Right,
-            Some(_) => Shown::Wrong,
+        match key_of(headers) {
+            None => KeyCheck::Missing,
+            Some(key) if self.contains(key) => KeyCheck::Right,
+            Some(_) => KeyCheck::Wrong,
         }
     }
 
-    /// Lets a request pass that shows one of the keys.
+    /// Rejects a request without a valid key.
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        let message = match self.shown(headers) {
-            Shown::NotNeeded | Shown::Right => return Ok(()),
-            Shown::Missing => {
-                "you did not show a key: send one of the gateway's as `Authorization: Bearer KEY`"
-            }
-            Shown::Wrong => "the key you showed is none of the gateway's",
+        let message = match self.key_check(headers) {
+            KeyCheck::NotNeeded | KeyCheck::Right => return Ok(()),
+            KeyCheck::Missing => "missing API key: send it as `Authorization: Bearer KEY`",
+            KeyCheck::Wrong => "invalid API key",
         };
         let error = ApiError::new(StatusCode::UNAUTHORIZED, "invalid_request_error", message);
         Err(error.with_code("invalid_api_key"))
     }
 
-    /// Every key is compared to its end, so that the time tells nothing about any.
-    fn holds(&self, shown: &[u8]) -> bool {
-        let found = self.keys.iter().fold(0, |found, key| {
-            found | key.as_bytes().ct_eq(shown).unwrap_u8()
+    /// Compares all keys in constant time.
+    fn contains(&self, key: &[u8]) -> bool {
+        let is_any = self.keys.iter().fold(0, |is_any, own| {
+            is_any | own.as_bytes().ct_eq(key).unwrap_u8()
         });
-        found == 1
+        is_any == 1
     }
 }
 
@@ -94,7 +92,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-fn shown(headers: &HeaderMap) -> Option<&[u8]> {
+fn key_of(headers: &HeaderMap) -> Option<&[u8]> {
     const BEARER: &[u8] = b"bearer ";
     let bearer = headers.get(AUTHORIZATION).and_then(|value| {
         let (scheme, key) = value.as_bytes().split_at_checked(BEARER.len())?;
@@ -111,7 +109,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(headers: &[(&'static str, &'static str)], is_let_in: bool) {
+    fn check(headers: &[(&'static str, &'static str)], is_accepted: bool) {
         let keys = Keys::new(["first-key".to_owned(), "second".to_owned()]);
         let headers: HeaderMap = headers
             .iter()
@@ -122,18 +120,18 @@ mod tests {
                 )
             })
             .collect();
-        assert_eq!(keys.check(&headers).is_ok(), is_let_in, "{headers:?}");
+        assert_eq!(keys.check(&headers).is_ok(), is_accepted, "{headers:?}");
     }
 
     #[test]
-    fn any_of_the_keys_opens() {
+    fn accepts_each_of_the_keys() {
         check(&[("authorization", "Bearer first-key")], true);
         check(&[("authorization", "bearer  second ")], true);
         check(&[("x-api-key", "second")], true);
     }
 
     #[test]
-    fn nothing_else_does() {
+    fn rejects_missing_and_wrong_keys() {
         check(&[], false);
         check(&[("authorization", "Bearer ")], false);
         check(&[("authorization", "Bearer first")], false);
@@ -144,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn without_keys_everybody_is_let_in() {
+    fn accepts_everything_without_keys() {
         assert!(Keys::default().check(&HeaderMap::new()).is_ok());
     }
 
     #[test]
-    fn keys_are_not_shown() {
+    fn debug_output_has_no_keys() {
         let keys = Keys::new(["first-key".to_owned()]);
         assert_eq!(format!("{keys:?}"), "1 keys");
     }

@@ -1,12 +1,10 @@
-//! Whole answers for any `OpenAI` client.
+//! An HTTP gateway that completes truncated answers for any `OpenAI` client.
 //!
-//! A client's `base_url` points here instead of at its provider. What it asks is counted and made
-//! to fit the model's window; an answer that was cut is continued until it is whole; and the
-//! client sees one answer, streamed or not, as if the model had never stopped.
-//!
-//! The spine is three calls in one order: plan, complete, append.
+//! A client's `base_url` points to the gateway instead of its provider. The gateway counts each
+//! request and fits it into the model's window, continues an answer that was cut off until it is
+//! complete, and returns one answer, streamed or not.
 
-// What it is told, and what it keeps.
+// Configuration and state.
 mod clock;
 mod discovery;
 mod gateway;
@@ -16,7 +14,7 @@ mod secrets;
 mod settings;
 mod strategies;
 
-// From the wire and back.
+// HTTP: from the connection to the handler and back.
 mod admission;
 mod body;
 mod error;
@@ -30,7 +28,7 @@ mod timer;
 mod upstream;
 mod write_timeout;
 
-// What came of it.
+// Records, events, metrics, logs and traces.
 mod events;
 mod log;
 mod metrics;
@@ -41,7 +39,7 @@ mod totals;
 mod trace;
 mod unfinished_runs;
 
-// One answer.
+// Handlers and the chat path.
 mod chat;
 mod demo;
 mod handlers;

@@ -1,7 +1,7 @@
-//! What is told of a request when it is done.
+//! Log entries of requests.
 //!
-//! Nothing in it was written by a client or a model: no header, no key, no prompt, no answer. Only
-//! the name of the model is the client's word, cut short and without anything but plain characters.
+//! They contain no headers, keys, prompts or answers. The model name is the only text from the
+//! client, shortened and reduced to ASCII.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,15 +14,15 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct LogEntry {
-    /// When it was done, as RFC 3339 has it.
+    /// The end of the request, in RFC 3339 format.
     pub at: String,
-    /// The method, if it is one that is known.
+    /// The method, if it is a known one.
     pub method: &'static str,
-    /// The route as the table of routes has it.
+    /// The route, as in the table of routes.
     pub route: &'static str,
-    /// The status; 499 if the client left before there was one.
+    /// The status; 499 if the client disconnected before there was one.
     pub status: u16,
-    /// How long it took.
+    /// The duration.
     pub milliseconds: u64,
     /// The tokens of all prompts.
     pub input_tokens: u64,
@@ -30,26 +30,26 @@ pub struct LogEntry {
     pub output_tokens: u64,
     /// How often the answer was continued.
     pub continuations: u32,
-    /// The model that was asked for.
+    /// The requested model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// How a chat answer ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<&'static str>,
-    /// The name of what went wrong.
+    /// The name of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
     /// The recorded run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Whether the client left before the end.
+    /// Whether the client disconnected before the end.
     pub left: bool,
-    /// Where the client is.
+    /// The address of the client.
     pub client: SocketAddr,
 }
 
 impl fmt::Display for LogEntry {
-    /// One line for people.
+    /// One human-readable line.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
@@ -73,13 +73,13 @@ impl fmt::Display for LogEntry {
             write!(formatter, ", run {run}")?;
         }
         if self.left {
-            formatter.write_str(", the client left")?;
+            formatter.write_str(", client disconnected")?;
         }
         write!(formatter, " ({})", self.client)
     }
 }
 
-/// The name of a method, which is the client's own word if it is not one of these.
+/// The name of a known method; any other is client text and becomes `OTHER`.
 pub(crate) fn method_name(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
@@ -93,13 +93,13 @@ pub(crate) fn method_name(method: &Method) -> &'static str {
     }
 }
 
-/// The time as RFC 3339 has it.
+/// The current time in RFC 3339 format.
 pub(crate) fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    written(since.unwrap_or_default())
+    rfc3339(since.unwrap_or_default())
 }
 
-fn written(since_1970: Duration) -> String {
+fn rfc3339(since_1970: Duration) -> String {
     let seconds = since_1970.as_secs();
     let (year, month, day) = date(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
@@ -107,9 +107,9 @@ fn written(since_1970: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milliseconds:03}Z")
 }
 
-/// The date so many days after the first of January 1970.
+/// The date a number of days after 1970-01-01.
 fn date(days: u64) -> (u64, u64, u64) {
-    // Years begin in March here, so that the day that is not always there is the last one.
+    // Years begin in March here, so that a leap day is the last day of its year.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era =
@@ -127,9 +127,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_as_calendars_have_them() {
+    fn formats_times_as_rfc_3339() {
         let check = |milliseconds, expected: &str| {
-            assert_eq!(written(Duration::from_millis(milliseconds)), expected);
+            assert_eq!(rfc3339(Duration::from_millis(milliseconds)), expected);
         };
         check(0, "1970-01-01T00:00:00.000Z");
         check(951_782_400_000, "2000-02-29T00:00:00.000Z");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_tells_what_there_is_to_tell() {
+    fn a_line_has_only_the_known_fields() {
         let entry = LogEntry {
             at: "2026-01-02T03:04:05.006Z".to_owned(),
             method: "POST",
@@ -171,8 +171,8 @@ mod tests {
         };
         assert_eq!(
             bare.to_string(),
-            "2026-01-02T03:04:05.006Z POST /v1/chat/completions 200 1234 ms, upstream_error, the \
-             client left (127.0.0.1:4000)"
+            "2026-01-02T03:04:05.006Z POST /v1/chat/completions 200 1234 ms, upstream_error, client \
+             disconnected (127.0.0.1:4000)"
         );
     }
 }

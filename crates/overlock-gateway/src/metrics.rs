@@ -1,6 +1,6 @@
-//! What is counted, as Prometheus reads it.
+//! Prometheus metrics.
 //!
-//! Every label has few values: routes, statuses and outcomes, never what a client writes.
+//! Labels are routes, statuses and outcomes, never client text, so each has few values.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use crate::totals::RequestTotals;
 /// The route of the requests whose answers are counted.
 pub(crate) const CHAT: &str = "/v1/chat/completions";
 
-/// How the text calls itself.
+/// The content type of the metrics.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All that is counted.
+/// All metrics.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
@@ -42,7 +42,7 @@ pub(crate) struct Metrics {
 #[derive(Clone, Default)]
 pub(crate) struct UpstreamErrors(Family<ReasonLabels, Counter>);
 
-/// Spans for whoever collects traces.
+/// Spans for the trace collector.
 #[derive(Clone, Default)]
 pub(crate) struct Spans(Family<ResultLabels, Counter>);
 
@@ -65,7 +65,7 @@ struct OutcomeLabels {
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct TokenLabels {
     direction: &'static str,
-    /// Whether the call was the first for an answer or one for its rest.
+    /// `first` or `continuation`.
     call: &'static str,
 }
 
@@ -79,7 +79,7 @@ struct ResultLabels {
     result: &'static str,
 }
 
-/// From a quick refusal to a long document.
+/// Buckets from a quick rejection to a long document.
 const SECONDS: [f64; 13] = [
     0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0,
 ];
@@ -103,22 +103,22 @@ impl Metrics {
         let mut registry = Registry::with_prefix("overlock");
         registry.register(
             "requests",
-            "Requests that are done, by route and status",
+            "Completed requests, by route and status",
             metrics.requests.clone(),
         );
         registry.register(
             "request_duration_seconds",
-            "Time from the head of a request to the end of its answer",
+            "Time from the request headers to the end of the answer",
             metrics.durations.clone(),
         );
         registry.register(
             "answers",
-            "Answers to chat requests, by how they ended",
+            "Answers to chat requests, by outcome",
             metrics.answers.clone(),
         );
         registry.register(
             "continuations",
-            "Calls made for the rest of cut answers",
+            "Calls that continue cut answers",
             metrics.continuations.clone(),
         );
         registry.register(
@@ -133,27 +133,27 @@ impl Metrics {
         );
         registry.register(
             "overhead_tokens",
-            "Tokens of continuations that uncut answers would not have taken",
+            "Extra tokens of continuations compared with uncut answers",
             metrics.overhead_tokens.clone(),
         );
         registry.register(
             "requests_in_progress",
-            "Requests that are worked on",
+            "Requests in progress",
             metrics.in_progress.clone(),
         );
         registry.register(
             "requests_queued",
-            "Requests that wait for a place",
+            "Requests in the queue",
             metrics.queued.clone(),
         );
         registry.register(
             "upstream_errors",
-            "Calls to the upstream that failed, by reason",
+            "Failed calls to the upstream, by reason",
             metrics.upstream_errors.0.clone(),
         );
         registry.register(
             "spans",
-            "Spans for the collector of traces, by what became of them",
+            "Spans for the trace collector, by result",
             metrics.spans.0.clone(),
         );
         Self {
@@ -162,13 +162,13 @@ impl Metrics {
         }
     }
 
-    /// A request is done.
+    /// Counts a completed request.
     pub(crate) fn request(
         &self,
         route: &'static str,
         status: u16,
         took: Duration,
-        noted: &RequestTotals,
+        stats: &RequestTotals,
     ) {
         self.requests
             .get_or_create(&RequestLabels { route, status })
@@ -176,14 +176,14 @@ impl Metrics {
         self.durations
             .get_or_create(&RouteLabels { route })
             .observe(took.as_secs_f64());
-        let Some(outcome) = noted.outcome else {
+        let Some(outcome) = stats.outcome else {
             return;
         };
         self.answers.get_or_create(&OutcomeLabels { outcome }).inc();
-        self.tokens("first", first_call(noted));
+        self.tokens("first", first_call(stats));
         self.cached_input_tokens
-            .inc_by(noted.usage.cached.unwrap_or_default());
-        let continued = &noted.continued;
+            .inc_by(stats.usage.cached.unwrap_or_default());
+        let continued = &stats.continued;
         if continued.calls > 0 {
             self.continuations.inc_by(continued.calls.into());
             self.overhead_tokens.inc_by(continued.overhead_tokens);
@@ -199,17 +199,17 @@ impl Metrics {
         }
     }
 
-    /// Everything as text.
-    pub(crate) fn told(&self) -> String {
+    /// All metrics as text.
+    pub(crate) fn encoded(&self) -> String {
         let mut text = String::new();
-        encode(&mut text, &self.registry).expect("a string takes every text");
+        encode(&mut text, &self.registry).expect("writing to a string cannot fail");
         text
     }
 }
 
 /// The tokens of the first call for an answer.
-fn first_call(noted: &RequestTotals) -> Usage {
-    let (all, continued) = (noted.usage, noted.continued.usage);
+fn first_call(stats: &RequestTotals) -> Usage {
+    let (all, continued) = (stats.usage, stats.continued.usage);
     Usage {
         input: all.input.saturating_sub(continued.input),
         output: all.output.saturating_sub(continued.output),
@@ -223,7 +223,7 @@ impl UpstreamErrors {
         let reason = match (FaultKind::of(error), error.status().unwrap_or_default()) {
             (Some(FaultKind::Unanswered), _) => "unreachable",
             (Some(FaultKind::Late), _) => "late",
-            // A stream that turned into an error began well.
+            // A stream with an error event began with a success status.
             (Some(FaultKind::Broken | FaultKind::Unusable), _) | (None, 200..=299) => "broken",
             (None, 429) => "rate_limited",
             (None, 500..=599) => "server_error",
@@ -249,8 +249,8 @@ mod tests {
     use super::*;
     use crate::totals::UsageTotals;
 
-    /// An answer of which a continuation took half.
-    fn noted(input: u64, output: u64, outcome: &'static str) -> RequestTotals {
+    /// An answer with half of its tokens in a continuation.
+    fn stats(input: u64, output: u64, outcome: &'static str) -> RequestTotals {
         let half = Usage {
             input: input / 2,
             output: output / 2,
@@ -274,17 +274,17 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_is_counted() {
+    fn counts_requests_and_errors() {
         let metrics = Metrics::new();
-        let noted = noted(100, 30, "complete");
-        metrics.request("/v1/chat/completions", 200, Duration::from_secs(1), &noted);
+        let stats = stats(100, 30, "complete");
+        metrics.request("/v1/chat/completions", 200, Duration::from_secs(1), &stats);
         metrics.request("/health", 200, Duration::ZERO, &RequestTotals::default());
         metrics.upstream_errors.add(&BackendError::TimedOut {
             host: String::new(),
             phase: overlock_llm::Phase::FirstByte,
             after: Duration::ZERO,
         });
-        let told = metrics.told();
+        let text = metrics.encoded();
         for line in [
             "overlock_requests_total{route=\"/v1/chat/completions\",status=\"200\"} 1",
             "overlock_requests_total{route=\"/health\",status=\"200\"} 1",
@@ -301,7 +301,7 @@ mod tests {
             "overlock_requests_queued 0",
             "# EOF",
         ] {
-            assert!(told.lines().any(|told| told == line), "{line}\n{told}");
+            assert!(text.lines().any(|it| it == line), "{line}\n{text}");
         }
     }
 }

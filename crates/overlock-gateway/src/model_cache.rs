@@ -1,6 +1,6 @@
-//! What follows from the name of a model, worked out once.
+//! A cache of the properties of models, by name.
 //!
-//! Names come from clients, so that only so many are remembered.
+//! Names come from clients, so the cache is limited.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -12,26 +12,26 @@ use crate::demo;
 use crate::record::RunInfo;
 use crate::settings::Settings;
 
-/// So many models are remembered.
+/// The most models in the cache.
 const MOST: usize = 256;
 
-/// A name is remembered if it is no longer than this.
+/// The longest name in the cache.
 const LONGEST_NAME: usize = 256;
 
-/// A model, as requests need it.
+/// What requests need to know about a model.
 pub(crate) struct CachedModel {
     pub(crate) found: Found,
     /// How its window is divided.
     pub(crate) plan: PlanOptions,
-    /// Counts what it is sent.
+    /// Counts the tokens of its requests.
     pub(crate) counter: ChatCounter<'static>,
-    /// How its answer can be begun for it.
+    /// How its answer can be prefilled.
     pub(crate) prefill: Prefill,
-    /// What is kept of a request to it that is continued with these strategies, where no text is.
+    /// The record of a request without its text, for these strategies.
     pub(crate) metadata_info: OnceLock<(Vec<Strategy>, Arc<RunInfo>)>,
 }
 
-/// The models that were asked for, on a server.
+/// The requested models of a server.
 #[derive(Default)]
 pub(crate) struct ModelCache {
     state: RwLock<State>,
@@ -39,7 +39,7 @@ pub(crate) struct ModelCache {
 
 #[derive(Default)]
 struct State {
-    known: HashMap<String, Arc<CachedModel>>,
+    models: HashMap<String, Arc<CachedModel>>,
     server: Arc<ServerInfo>,
 }
 
@@ -47,7 +47,7 @@ impl ModelCache {
     /// The model of this name.
     pub(crate) fn get(&self, settings: &Settings, name: &str) -> Arc<CachedModel> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(model) = state.known.get(name) {
+        if let Some(model) = state.models.get(name) {
             return Arc::clone(model);
         }
         let server = Arc::clone(&state.server);
@@ -55,17 +55,17 @@ impl ModelCache {
         let model = Arc::new(CachedModel::new(settings, &server, name));
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let is_same = Arc::ptr_eq(&state.server, &server);
-        if is_same && state.known.len() < MOST && name.len() <= LONGEST_NAME {
-            state.known.insert(name.to_owned(), Arc::clone(&model));
+        if is_same && state.models.len() < MOST && name.len() <= LONGEST_NAME {
+            state.models.insert(name.to_owned(), Arc::clone(&model));
         }
         model
     }
 
-    /// Takes note of what is known of the server now.
+    /// Updates the server; a change clears the cache.
     pub(crate) fn serve(&self, server: &Arc<ServerInfo>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.server != *server {
-            state.known.clear();
+            state.models.clear();
             state.server = Arc::clone(server);
         }
     }
@@ -78,12 +78,12 @@ impl CachedModel {
             found = found.served_with(window);
         }
         if name == demo::MODEL && found.how == How::Default {
-            // It is scripted, and takes what is assumed of those that nobody knows.
+            // The window assumed for unknown models is right for the scripted demo model.
             found.model.window_source = WindowSource::Known;
         }
         let learnt = server.learnt_window(name);
         if let Some(window) = learnt.filter(|_| name != demo::MODEL) {
-            // No setting makes a server take more than it has said.
+            // No setting makes a server accept more than it reports.
             found.model.window = window.min(found.model.window);
             found = found.served_with(window);
         }
@@ -116,22 +116,22 @@ mod tests {
     }
 
     #[test]
-    fn the_window_of_the_demonstration_is_known() {
+    fn the_window_of_the_demo_model_is_known() {
         let (settings, models) = (Settings::new(Upstream::none()), ModelCache::default());
         let source = |name| models.get(&settings, name).found.window_source();
         assert_eq!(source(demo::MODEL), WindowSource::Known);
-        assert_eq!(source("nobody-knows"), WindowSource::Assumed);
+        assert_eq!(source("unknown-model"), WindowSource::Assumed);
     }
 
     #[test]
-    fn names_that_clients_make_up_fill_no_memory() {
+    fn limits_the_cached_names() {
         let (settings, models) = (Settings::new(Upstream::none()), ModelCache::default());
         models.get(&settings, &"x".repeat(LONGEST_NAME + 1));
         for number in 0..2 * MOST {
             models.get(&settings, &format!("model-{number}"));
         }
-        let served = models.state.read().expect("nobody has panicked");
-        assert_eq!(served.known.len(), MOST);
-        assert!(served.known.keys().all(|name| name.len() <= LONGEST_NAME));
+        let served = models.state.read().expect("no panic");
+        assert_eq!(served.models.len(), MOST);
+        assert!(served.models.keys().all(|name| name.len() <= LONGEST_NAME));
     }
 }

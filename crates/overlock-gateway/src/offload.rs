@@ -1,4 +1,4 @@
-//! Work that would keep others waiting is done aside.
+//! Moves long computations off the event loop.
 
 use futures_util::FutureExt;
 use futures_util::future::{Either, ready};
@@ -6,16 +6,15 @@ use tokio::task::spawn_blocking;
 
 use crate::error::ApiError;
 
-/// A text from this length on is long: reading and counting it takes a millisecond.
+/// From this length on, reading and counting a text takes a millisecond or more.
 const LONG: usize = 64 << 10;
 
-/// Does something with a text of a length: at once if it is short, and else where nobody waits for
-/// it.
+/// Runs work on a text of a length: directly if it is short, otherwise on a blocking thread.
 pub(crate) fn with_text<T: Send + 'static>(
     length: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, ApiError>> + Send {
-    // An `async fn` would take the space of what it works on.
+    // An `async fn` would store `work` in its future.
     if length < LONG {
         return Either::Left(ready(Ok(work())));
     }

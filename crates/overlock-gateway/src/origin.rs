@@ -1,7 +1,7 @@
-//! Does a request come from a page that has no business here?
+//! Rejects requests from foreign web pages.
 //!
-//! A browser lets any page send requests to this machine, and a name that points to it lets a page
-//! read the answers too. Neither may spend what the gateway has a key for.
+//! A browser lets any page send requests to this machine, and with DNS rebinding a page can read the
+//! replies. Neither may use the upstream key of the gateway.
 
 use std::net::IpAddr;
 
@@ -10,33 +10,33 @@ use hyper::header::{HOST, HeaderMap, ORIGIN};
 
 use crate::error::ApiError;
 
-/// Lets a request pass unless a page of somebody else sends it. `asks_for_keys` says whether a key
-/// has to be shown, which a page of somebody else does not have.
-pub(crate) fn check(headers: &HeaderMap, asks_for_keys: bool) -> Result<(), ApiError> {
+/// Rejects a request from a foreign page. If clients need a key, which a foreign page does not have,
+/// any host name is accepted.
+pub(crate) fn check(headers: &HeaderMap, needs_key: bool) -> Result<(), ApiError> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(HOST).unwrap_or_default();
     if let Some(origin) = text(ORIGIN) {
-        let (_, place) = origin.split_once("://").unwrap_or(("", origin));
-        if !place.eq_ignore_ascii_case(host) {
-            return Err(foreign("requests of pages from elsewhere are not answered"));
+        let (_, origin_host) = origin.split_once("://").unwrap_or(("", origin));
+        if !origin_host.eq_ignore_ascii_case(host) {
+            return Err(foreign("requests from other origins are not allowed"));
         }
     }
-    if asks_for_keys || is_of_this_machine(host) {
+    if needs_key || is_local_name(host) {
         return Ok(());
     }
     Err(foreign(
-        "without keys only requests to `localhost` or to an address in figures are answered, since \
-         any other name could be somebody else's",
+        "without API keys, the gateway only accepts the host `localhost` or an IP address: any \
+         other name could belong to a foreign page",
     ))
 }
 
-/// Whether a host cannot be a name that somebody else has pointed here.
-fn is_of_this_machine(host: &str) -> bool {
+/// Whether a host is `localhost` or an IP address, which DNS rebinding cannot use.
+fn is_local_name(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
-    // Programs that are no browsers may name nothing.
+    // Programs other than browsers may send no host.
     name.is_empty() || name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
@@ -52,18 +52,18 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check_passes(host: &str, origin: Option<&'static str>, asks_for_keys: bool, passes: bool) {
+    fn check_passes(host: &str, origin: Option<&'static str>, needs_key: bool, passes: bool) {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, HeaderValue::from_str(host).expect("a host"));
         if let Some(origin) = origin {
             headers.insert(ORIGIN, HeaderValue::from_static(origin));
         }
-        let is_let_in = check(&headers, asks_for_keys).is_ok();
-        assert_eq!(is_let_in, passes, "{host} {origin:?} {asks_for_keys}");
+        let is_accepted = check(&headers, needs_key).is_ok();
+        assert_eq!(is_accepted, passes, "{host} {origin:?} {needs_key}");
     }
 
     #[test]
-    fn programs_and_own_pages_pass() {
+    fn accepts_programs_and_the_own_page() {
         for host in [
             "127.0.0.1:8080",
             "localhost:8080",
@@ -84,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn pages_from_elsewhere_do_not() {
+    fn rejects_foreign_pages() {
         for keys in [false, true] {
             check_passes("127.0.0.1:8080", Some("https://evil.example"), keys, false);
             check_passes("127.0.0.1:8080", Some("http://127.0.0.1:3000"), keys, false);
             check_passes("127.0.0.1:8080", Some("null"), keys, false);
         }
-        // A name that somebody has pointed to this machine.
+        // A foreign name that points to this machine.
         check_passes("evil.example:8080", None, false, false);
         check_passes(
             "evil.example:8080",

@@ -1,11 +1,11 @@
-//! Is a path what it looks like?
+//! Rejects ambiguous paths.
 //!
-//! What goes on to the upstream must stay below its address, however the upstream reads it. A path
-//! that steps up, in whatever spelling, is refused and not put right.
+//! A forwarded path must stay below the address of the upstream, however the upstream decodes it. A
+//! path with `..` in any encoding is rejected, not normalised.
 
 use std::borrow::Cow;
 
-/// Whether a path names one place, with every server.
+/// Whether every server reads a path in the same way.
 pub(crate) fn is_plain(path: &str) -> bool {
     if !path.starts_with('/') {
         return false;
@@ -26,8 +26,8 @@ pub(crate) fn is_plain(path: &str) -> bool {
     true
 }
 
-/// The path as the last of several servers in a row reads it; nothing if an escape is none, or if
-/// there are escapes within escapes that nobody means.
+/// The path after the decoding of several servers in a row; `None` if an escape is invalid or too
+/// deeply nested.
 fn fully_decoded(path: &str) -> Option<Cow<'_, [u8]>> {
     const SERVERS: usize = 4;
     let mut bytes = Cow::Borrowed(path.as_bytes());
@@ -40,20 +40,20 @@ fn fully_decoded(path: &str) -> Option<Cow<'_, [u8]>> {
     None
 }
 
-/// The same with every escape read once, which makes it shorter.
+/// Decodes every escape once.
 pub(crate) fn decoded(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut read = Vec::with_capacity(bytes.len());
+    let mut decoded = Vec::with_capacity(bytes.len());
     let mut rest = bytes.iter();
     while let Some(&byte) = rest.next() {
         if byte != b'%' {
-            read.push(byte);
+            decoded.push(byte);
             continue;
         }
         let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
         let value = digit(rest.next())? * 16 + digit(rest.next())?;
-        read.push(u8::try_from(value).ok()?);
+        decoded.push(u8::try_from(value).ok()?);
     }
-    Some(read)
+    Some(decoded)
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
     use super::is_plain;
 
     #[test]
-    fn usual_paths_are_plain() {
+    fn accepts_plain_paths() {
         for path in [
             "/",
             "/v1/models",
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_steps_up_is_not() {
+    fn rejects_paths_that_step_up() {
         for path in [
             "",
             "*",

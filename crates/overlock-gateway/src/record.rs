@@ -215,7 +215,7 @@ impl Drop for RunLock {
     }
 }
 
-/// The request of a run, as it is recorded.
+/// The recorded request of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunInfo {
     pub(crate) model: String,

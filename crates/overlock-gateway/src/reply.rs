@@ -13,14 +13,14 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// What a client gets.
+/// A reply to a client.
 pub(crate) type Reply = Response<Body>;
 
-/// A body that somebody works on while it is read.
+/// A body whose work is driven by reading it.
 ///
-/// Who goes away stops the work, and who reads slowly slows it down: there is no task of its own.
-/// After some silence a comment shows that there is life.
-pub(crate) fn worked_on(
+/// There is no background task: a client that disconnects cancels the work, and a slow client slows
+/// it down. After `keep_alive` without data a comment is sent.
+pub(crate) fn driven_body(
     pieces: mpsc::Receiver<Bytes>,
     work: impl Future<Output = ()> + Send + 'static,
     keep_alive: Duration,
@@ -31,16 +31,16 @@ pub(crate) fn worked_on(
             Err(_) => Some((Bytes::from_static(KEEP_ALIVE), pieces)),
         }
     });
-    // Work gives nothing itself: it is over when the sender is gone.
+    // The work yields nothing itself; the body ends when the sender is dropped.
     let work = stream::once(work).filter_map(async |()| None);
     let both = stream::select(pieces, work).map(|piece| Ok(Frame::data(piece)));
     BodyExt::boxed_unsync(StreamBody::new(both))
 }
 
-/// A comment in a stream of events, which no client takes for one.
+/// A comment in an event stream, which clients ignore.
 pub(crate) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
-/// A reply of one kind of content.
+/// A reply with a content type.
 pub(crate) fn reply(status: StatusCode, kind: &'static str, body: Body) -> Reply {
     let mut reply = Response::new(body);
     *reply.status_mut() = status;
@@ -50,7 +50,7 @@ pub(crate) fn reply(status: StatusCode, kind: &'static str, body: Body) -> Reply
     reply
 }
 
-/// A reply with events.
+/// A reply with server-sent events.
 pub(crate) fn event_stream(body: Body) -> Reply {
     let mut reply = reply(StatusCode::OK, "text/event-stream", body);
     reply

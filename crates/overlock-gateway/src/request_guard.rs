@@ -1,4 +1,4 @@
-//! Follows a request to its very end, which is that of its body.
+//! Follows a request until the end of its response body, then records metrics, trace and log.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ use crate::reply::{Body, BodyError, Reply};
 use crate::request_stats::RequestStats;
 use crate::trace::Done;
 
-/// A request that is worked on. Whatever becomes of it is told when this is dropped.
+/// A request in progress. Dropping it records how it ended.
 pub(crate) struct RequestGuard {
     gateway: Arc<Gateway>,
     stats: Arc<RequestStats>,
@@ -35,72 +35,72 @@ pub(crate) struct RequestGuard {
     run: Option<String>,
     error: Option<ErrorName>,
     is_done: bool,
-    place: Option<ConcurrencyPermit>,
-    /// When the place has to be free again.
+    permit: Option<ConcurrencyPermit>,
+    /// When the permit has to be released.
     deadline: Option<Instant>,
     hang_up: AbortHandle,
     cut_off: Option<CutOff>,
 }
 
-/// What there is to know of a request when it begins.
+/// The properties of a request at its start.
 pub(crate) struct RequestStart {
     pub(crate) method: Method,
     pub(crate) route: &'static str,
     pub(crate) client: SocketAddr,
-    /// Ends the connection.
+    /// Closes the connection.
     pub(crate) hang_up: AbortHandle,
 }
 
-/// The status of a request whose client did not wait for one.
+/// The status of a request whose client disconnected before the response.
 const CLIENT_LEFT: u16 = 499;
 
 impl RequestGuard {
     pub(crate) fn new(
         gateway: Arc<Gateway>,
-        begun: &RequestStart,
+        start: &RequestStart,
         stats: Arc<RequestStats>,
     ) -> Self {
         Self {
             gateway,
             stats,
-            method: method_name(&begun.method),
-            route: begun.route,
-            client: begun.client,
+            method: method_name(&start.method),
+            route: start.route,
+            client: start.client,
             begun: Instant::now(),
             status: None,
             run: None,
             error: None,
-            // Nobody reads a body that was not asked for.
-            is_done: begun.method == Method::HEAD,
-            place: None,
+            // The body of a HEAD request is never read.
+            is_done: start.method == Method::HEAD,
+            permit: None,
             deadline: None,
-            hang_up: begun.hang_up.clone(),
+            hang_up: start.hang_up.clone(),
             cut_off: None,
         }
     }
 
-    /// It has a place until it is done; when it has to be.
-    pub(crate) fn hold(&mut self, place: ConcurrencyPermit) -> Instant {
+    /// Holds a permit until the end of the request, and returns its deadline.
+    pub(crate) fn hold(&mut self, permit: ConcurrencyPermit) -> Instant {
         let deadline = Instant::now() + self.gateway.settings.limits.run_time;
-        self.place = Some(place);
+        self.permit = Some(permit);
         self.deadline = Some(deadline);
         deadline
     }
 
-    /// Goes on until the body of the reply is done.
+    /// Attaches this to the body of the reply.
     pub(crate) fn follow(mut self, reply: Reply) -> Reply {
         self.status = Some(reply.status());
         self.error = reply.extensions().get().copied();
         let run = reply.headers().get(&RUN);
         self.run = run.and_then(|run| Some(run.to_str().ok()?.to_owned()));
-        // A body that is there already is taken at once, however slowly the client reads it.
-        let is_there = reply.body().size_hint().exact().is_some();
-        let deadline = self.deadline.filter(|_| !is_there);
+        // A body that is complete already has no deadline, however slowly the client reads it.
+        let is_complete = reply.body().size_hint().exact().is_some();
+        let deadline = self.deadline.filter(|_| !is_complete);
         self.cut_off = deadline.map(|deadline| CutOff::at(deadline, self.hang_up.clone()));
         reply.map(|body| {
             GuardedBody {
                 body,
-                watch: Some(self),
+                guard: Some(self),
             }
             .boxed_unsync()
         })
@@ -109,18 +109,18 @@ impl RequestGuard {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        drop(self.place.take());
+        drop(self.permit.take());
         drop(self.cut_off.take());
         let took = self.begun.elapsed();
         let status = self.status.map_or(CLIENT_LEFT, |status| status.as_u16());
-        let noted = self.stats.take();
+        let totals = self.stats.take();
         self.gateway
             .metrics
-            .request(self.route, status, took, &noted);
+            .request(self.route, status, took, &totals);
         if let Some(trace) = self.stats.trace() {
             trace.done(&Done {
                 status,
-                noted: &noted,
+                totals: &totals,
                 run: self.run.as_deref(),
                 error: self.error.map(|ErrorName(name)| name),
                 left: !self.is_done,
@@ -135,12 +135,12 @@ impl Drop for RequestGuard {
             route: self.route,
             status,
             milliseconds: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            input_tokens: noted.usage.input,
-            output_tokens: noted.usage.output,
-            continuations: noted.continued.calls,
-            model: noted.model,
-            outcome: noted.outcome,
-            error: noted.error.or(self.error.map(|ErrorName(name)| name)),
+            input_tokens: totals.usage.input,
+            output_tokens: totals.usage.output,
+            continuations: totals.continued.calls,
+            model: totals.model,
+            outcome: totals.outcome,
+            error: totals.error.or(self.error.map(|ErrorName(name)| name)),
             run: self.run.take(),
             left: !self.is_done,
             client: self.client,
@@ -148,12 +148,12 @@ impl Drop for RequestGuard {
     }
 }
 
-/// How long after its deadline a request has to report that it is late.
+/// The time after its deadline for a request to report the timeout.
 const LAST_EVENT: Duration = Duration::from_secs(1);
 
-/// Ends the connection at a deadline, unless this is dropped before.
+/// Closes the connection at a deadline, unless this is dropped before.
 ///
-/// A body ends by itself at its deadline and says so, but only while it is polled. It is not while
+/// A body ends at its deadline with an error, but only while it is polled, and it is not polled while
 /// the client does not read.
 struct CutOff(JoinHandle<()>);
 
@@ -172,19 +172,19 @@ impl Drop for CutOff {
     }
 }
 
-/// A body, and the request that it is the end of.
+/// A response body with the guard of its request.
 struct GuardedBody {
     body: Body,
-    watch: Option<RequestGuard>,
+    guard: Option<RequestGuard>,
 }
 
 impl GuardedBody {
-    /// It is done as soon as there is no more to come, whether or not anybody asks again.
-    fn look(&mut self) {
+    /// Marks the request as done at the end of the body, even if the body is not polled again.
+    fn check_end(&mut self) {
         if self.body.is_end_stream()
-            && let Some(mut watch) = self.watch.take()
+            && let Some(mut guard) = self.guard.take()
         {
-            watch.is_done = true;
+            guard.is_done = true;
         }
     }
 }
@@ -200,11 +200,11 @@ impl HttpBody for GuardedBody {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         match frame {
             None => {
-                if let Some(mut watch) = self.watch.take() {
-                    watch.is_done = true;
+                if let Some(mut guard) = self.guard.take() {
+                    guard.is_done = true;
                 }
             }
-            Some(Ok(_)) => self.look(),
+            Some(Ok(_)) => self.check_end(),
             Some(Err(_)) => {}
         }
         Poll::Ready(frame)
@@ -221,7 +221,7 @@ impl HttpBody for GuardedBody {
 
 impl Drop for GuardedBody {
     fn drop(&mut self) {
-        // An empty body is never asked for.
-        self.look();
+        // An empty body is never polled.
+        self.check_end();
     }
 }

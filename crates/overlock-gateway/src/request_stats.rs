@@ -1,4 +1,4 @@
-//! What came of one request, for those who count, those who read logs, and those who follow traces.
+//! The statistics of one request, for metrics, logs and traces.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,18 +10,18 @@ use serde_json::Value;
 use crate::totals::{RequestTotals, UsageTotals};
 use crate::trace::{Called, RequestTrace};
 
-/// Is written while a request is worked on, and read when it is done.
+/// Collects statistics during a request; they are read at its end.
 #[derive(Default)]
 pub(crate) struct RequestStats {
-    noted: Mutex<RequestTotals>,
+    totals: Mutex<RequestTotals>,
     trace: Option<RequestTrace>,
 }
 
-/// The longest name of a model that is told.
+/// The longest model name in statistics.
 const LONGEST_NAME: usize = 100;
 
-/// A name as a client wrote it, short and of plain characters only.
-fn harmless(name: &str) -> String {
+/// A client's model name, shortened and reduced to printable ASCII.
+fn sanitized(name: &str) -> String {
     let plain = |character: char| {
         if character.is_ascii_graphic() {
             character
@@ -33,45 +33,45 @@ fn harmless(name: &str) -> String {
 }
 
 impl RequestStats {
-    /// The stats of a request that may be traced.
+    /// The statistics of a request that may be traced.
     pub(crate) fn new(trace: Option<RequestTrace>) -> Self {
         Self {
-            noted: Mutex::default(),
+            totals: Mutex::default(),
             trace,
         }
     }
 
-    /// A model was asked for, of the upstream at this address.
+    /// Sets the requested model and the upstream.
     pub(crate) fn asked(&self, model: &str, max_tokens: Option<u64>, base: Option<&str>) {
-        self.noted().model = Some(harmless(model));
+        self.totals().model = Some(sanitized(model));
         if let Some(trace) = &self.trace {
             trace.asked(model, max_tokens, base);
         }
     }
 
-    /// The upstream is about to be called, for the rest of an answer if there is a way to ask.
+    /// An upstream call begins; a continuation has a strategy.
     pub(crate) fn calling(&self, way: Option<&'static str>) {
         if let Some(trace) = &self.trace {
             trace.calling(way);
         }
     }
 
-    /// The headers of that call, which tell the upstream what it is part of.
+    /// Adds the trace context to the headers of that call.
     pub(crate) fn place_in_trace(&self, headers: &mut HeaderMap) {
         if let Some(trace) = &self.trace {
-            trace.tell(headers);
+            trace.add_to(headers);
         }
     }
 
-    /// That call has ended.
+    /// That call ends.
     pub(crate) fn called(&self, how: impl FnOnce() -> Called) {
         if let Some(trace) = &self.trace {
             trace.called(how());
         }
     }
 
-    /// An answer was given, as a completion with the usage of all its calls: how it ended, and the
-    /// calls after the first.
+    /// Sets the answer, a completion with the usage of all its calls, its outcome, and the usage of
+    /// the calls after the first.
     pub(crate) fn answered(&self, answer: &Value, outcome: &'static str, continued: UsageTotals) {
         let usage = Usage::of_completion(answer).unwrap_or_default();
         self.ended(usage, outcome, continued);
@@ -80,49 +80,48 @@ impl RequestStats {
         }
     }
 
-    /// What an answer took, how it ended, and the calls after the first.
+    /// Sets the usage and the outcome of an answer, and the usage of the calls after the first.
     pub(crate) fn ended(&self, usage: Usage, outcome: &'static str, continued: UsageTotals) {
-        let mut noted = self.noted();
-        noted.usage = usage;
-        noted.continued = continued;
-        noted.outcome = Some(outcome);
+        let mut totals = self.totals();
+        totals.usage = usage;
+        totals.continued = continued;
+        totals.outcome = Some(outcome);
     }
 
-    /// An answer was given that had been given before, and took nothing.
+    /// Sets a replayed answer, which has no usage.
     pub(crate) fn replayed(&self, answer: &Value, outcome: &'static str) {
-        self.noted().outcome = Some(outcome);
+        self.totals().outcome = Some(outcome);
         if let Some(trace) = &self.trace {
             trace.answered(answer);
         }
     }
 
-    /// How a run ended that has no whole answer.
+    /// Sets the outcome of a run without a complete answer.
     pub(crate) fn unfinished(&self, outcome: &'static str) {
-        self.noted().outcome = Some(outcome);
+        self.totals().outcome = Some(outcome);
     }
 
-    /// An answer that was begun could not be ended: its run has failed, unless a part of it is
-    /// recorded.
+    /// Sets the error of an answer that had begun. Its run has failed, unless an outcome is set.
     pub(crate) fn failed(&self, error: &'static str) {
-        let mut noted = self.noted();
-        noted.outcome.get_or_insert("failed");
-        noted.error = Some(error);
-        drop(noted);
+        let mut totals = self.totals();
+        totals.outcome.get_or_insert("failed");
+        totals.error = Some(error);
+        drop(totals);
         if let Some(trace) = &self.trace {
             trace.failed(error);
         }
     }
 
-    /// What is noted so far, which is told once.
+    /// Takes the statistics so far.
     pub(crate) fn take(&self) -> RequestTotals {
-        mem::take(&mut *self.noted())
+        mem::take(&mut *self.totals())
     }
 
     pub(crate) fn trace(&self) -> Option<&RequestTrace> {
         self.trace.as_ref()
     }
 
-    fn noted(&self) -> MutexGuard<'_, RequestTotals> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn totals(&self) -> MutexGuard<'_, RequestTotals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Where a request goes.
+//! Routes requests to handlers.
 
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -22,30 +22,30 @@ use crate::request_guard::{RequestGuard, RequestStart};
 use crate::request_stats::RequestStats;
 use crate::trace::RequestTrace;
 
-/// Who is at the other end of a connection.
+/// The client of a connection.
 #[derive(Clone)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     pub(crate) hang_up: AbortHandle,
 }
 
-/// One line of the table.
+/// One row of the table.
 struct Route {
     entry: Entry,
     methods: &'static [Method],
-    /// A segment in braces stands for any one, and `{*path}` for all that follow.
+    /// `{name}` matches one segment, `{*path}` all that follow.
     path: &'static str,
     handler: fn(Call) -> BoxFuture<'static, Handled>,
 }
 
-/// What a request needs before it is worked on.
+/// What a request needs to be admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     /// Nothing.
     Open,
-    /// A key, where keys are asked for.
+    /// A valid key, if the gateway has keys.
     Keyed,
-    /// A key and a place.
+    /// A valid key and a concurrency permit.
     Queued,
 }
 
@@ -71,7 +71,7 @@ macro_rules! routes {
     };
 }
 
-/// All routes. The first that has the path and the method of a request is taken.
+/// All routes. The first that matches the path and the method is used.
 const ROUTES: &[Route] = routes! {
     Queued POST "/v1/chat/completions" => handlers::chat::answer,
     Queued GET  "/v1/models"           => handlers::models::answer,
@@ -98,22 +98,22 @@ const ROUTES: &[Route] = routes! {
     Keyed  GET  "/openapi.json"        => handlers::openapi::answer,
 };
 
-/// How a request is called that goes nowhere.
-const NOWHERE: &str = "none";
+/// The route name of requests without a route.
+const NO_ROUTE: &str = "none";
 
-/// Answers a request; what goes wrong is an answer too.
+/// Answers a request; errors become replies.
 pub(crate) async fn answer(gateway: Arc<Gateway>, request: Request<Incoming>, peer: Peer) -> Reply {
-    let way = Way::find(request.method(), request.uri().path());
-    let begun = RequestStart {
+    let target = Target::find(request.method(), request.uri().path());
+    let start = RequestStart {
         method: request.method().clone(),
-        route: way.name(),
+        route: target.name(),
         client: peer.address,
         hang_up: peer.hang_up.clone(),
     };
-    let exporter = gateway.exporter.as_ref().filter(|_| way.is_chat());
+    let exporter = gateway.exporter.as_ref().filter(|_| target.is_chat());
     let trace = exporter.and_then(|exporter| RequestTrace::begin(exporter, request.headers()));
     let stats = Arc::new(RequestStats::new(trace));
-    let mut watch = RequestGuard::new(Arc::clone(&gateway), &begun, Arc::clone(&stats));
+    let mut guard = RequestGuard::new(Arc::clone(&gateway), &start, Arc::clone(&stats));
     let call = Call {
         gateway,
         request,
@@ -121,49 +121,49 @@ pub(crate) async fn answer(gateway: Arc<Gateway>, request: Request<Incoming>, pe
         hang_up: peer.hang_up,
         deadline: Instant::now(),
     };
-    let handled = without_panic(way.go(call, &mut watch)).await;
-    watch.follow(handled.unwrap_or_else(ApiError::into_reply))
+    let handled = without_panic(target.handle(call, &mut guard)).await;
+    guard.follow(handled.unwrap_or_else(ApiError::into_reply))
 }
 
-/// A handler that panics is a defect of ours, and no reason to leave the client without a word.
+/// Turns a panic of a handler into an error reply.
 fn without_panic(handling: impl Future<Output = Handled>) -> impl Future<Output = Handled> {
-    // An `async fn` would take the space of what it waits for twice.
+    // An `async fn` would need space for the inner future twice.
     let handled = AssertUnwindSafe(handling).catch_unwind();
     handled.map(|handled| handled.unwrap_or_else(|_| Err(ApiError::defect())))
 }
 
-/// Where a request goes, or why it goes nowhere.
-enum Way {
-    To(&'static Route),
-    /// It only wants to know which methods there are.
+/// The route of a request, or why there is none.
+enum Target {
+    Route(&'static Route),
+    /// An `OPTIONS` request for a path with these methods.
     Options(&'static str, Vec<&'static Method>),
-    /// There is something, for these methods.
+    /// The path has only these other methods.
     OtherMethod(&'static str, Vec<&'static Method>),
-    Nowhere,
-    /// The path is a trick.
-    Bad,
+    NotFound,
+    /// The path is not plain.
+    BadPath,
 }
 
-impl Way {
+impl Target {
     fn find(method: &Method, path: &str) -> Self {
-        // The paths of the table are plain themselves.
-        let is_of_table = ROUTES.iter().any(|route| route.path == path);
-        if !is_of_table && !is_plain(path) {
-            return Self::Bad;
+        // The paths in the table are plain.
+        let is_in_table = ROUTES.iter().any(|route| route.path == path);
+        if !is_in_table && !is_plain(path) {
+            return Self::BadPath;
         }
-        let mut here = ROUTES
+        let mut matching = ROUTES
             .iter()
             .filter(|route| matches(route.path, path))
             .peekable();
-        let Some(name) = here.peek().map(|route| route.path) else {
-            return Self::Nowhere;
+        let Some(name) = matching.peek().map(|route| route.path) else {
+            return Self::NotFound;
         };
         let mut allowed = Vec::new();
-        for route in here {
-            // Whoever may read may look first.
-            let is_read = route.methods == GET && method == Method::HEAD;
-            if route.methods.contains(method) || is_read {
-                return Self::To(route);
+        for route in matching {
+            // `HEAD` is allowed wherever `GET` is.
+            let is_head = route.methods == GET && method == Method::HEAD;
+            if route.methods.contains(method) || is_head {
+                return Self::Route(route);
             }
             allowed.extend(route.methods);
         }
@@ -176,20 +176,20 @@ impl Way {
 
     fn name(&self) -> &'static str {
         match self {
-            Self::To(route) => route.path,
+            Self::Route(route) => route.path,
             Self::Options(name, _) | Self::OtherMethod(name, _) => name,
-            Self::Nowhere | Self::Bad => NOWHERE,
+            Self::NotFound | Self::BadPath => NO_ROUTE,
         }
     }
 
-    /// Whether it is for a model to answer.
+    /// Whether the request is a chat request.
     fn is_chat(&self) -> bool {
-        matches!(self, Self::To(route) if route.path == CHAT && route.methods == POST)
+        matches!(self, Self::Route(route) if route.path == CHAT && route.methods == POST)
     }
 
-    async fn go(self, mut call: Call, watch: &mut RequestGuard) -> Handled {
+    async fn handle(self, mut call: Call, guard: &mut RequestGuard) -> Handled {
         let entry = match &self {
-            Self::To(route) => route.entry,
+            Self::Route(route) => route.entry,
             _ => Entry::Keyed,
         };
         let keys = &call.gateway.settings.keys;
@@ -203,11 +203,11 @@ impl Way {
             return Ok(reply);
         }
         if entry == Entry::Queued {
-            call.deadline = watch.hold(call.gateway.admission.enter().await?);
+            call.deadline = guard.hold(call.gateway.admission.acquire().await?);
         }
         let (method, path) = (call.request.method(), call.request.uri().path());
         match self {
-            Self::To(route) => (route.handler)(call).await,
+            Self::Route(route) => (route.handler)(call).await,
             Self::Options(_, allowed) => {
                 let mut reply = Response::new(whole(""));
                 *reply.status_mut() = StatusCode::NO_CONTENT;
@@ -215,7 +215,7 @@ impl Way {
                 Ok(reply)
             }
             Self::OtherMethod(_, allowed) => {
-                let message = format!("there is no `{method}` for `{path}`");
+                let message = format!("`{path}` has no method `{method}`");
                 let error = ApiError::new(
                     StatusCode::METHOD_NOT_ALLOWED,
                     "invalid_request_error",
@@ -225,20 +225,21 @@ impl Way {
                 allow(&mut reply, &allowed);
                 Ok(reply)
             }
-            Self::Nowhere => Err(ApiError::new(
+            Self::NotFound => Err(ApiError::new(
                 StatusCode::NOT_FOUND,
                 "invalid_request_error",
-                format!("there is nothing at `{path}`"),
+                format!("not found: `{path}`"),
             )
             .with_code("unknown_url")),
-            Self::Bad => {
-                Err(ApiError::invalid("the path does not name one place").with_code("bad_path"))
-            }
+            Self::BadPath => Err(ApiError::invalid(
+                "invalid path: it has an empty, `.` or `..` segment, or a wrong escape",
+            )
+            .with_code("bad_path")),
         }
     }
 }
 
-/// Whether a path is one that a pattern stands for.
+/// Whether a path matches a pattern.
 fn matches(pattern: &str, path: &str) -> bool {
     if pattern == path {
         return true;
@@ -270,7 +271,7 @@ fn allow(reply: &mut Reply, methods: &[&'static Method]) {
     let names = HeaderValue::from_str(&names.join(", "));
     reply
         .headers_mut()
-        .insert(ALLOW, names.expect("the names of methods are plain text"));
+        .insert(ALLOW, names.expect("method names are ASCII"));
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Compares documents with the JSON Schemas of clients, outside of the event loop.
+//! Validates documents against the JSON Schemas of clients, outside of the event loop.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,14 +11,14 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// The longest that a document waits until it can be compared.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// Compares documents with schemas on threads of its own, a few at a time.
+/// Validates documents on separate threads, with a limit on their number.
 pub(crate) struct Comparisons {
     permits: Arc<Semaphore>,
     longest_wait: Duration,
 }
 
 impl Default for Comparisons {
-    /// Half of the cores: the others are left to the event loop.
+    /// Half of the cores, so that the others serve the event loop.
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Self::at_once((cores / 2).max(1))
@@ -33,7 +33,7 @@ impl Comparisons {
         }
     }
 
-    /// Compares a document with a schema.
+    /// Validates a document against a schema.
     pub(crate) async fn compare(
         &self,
         schema: Arc<BoundedSchema>,
@@ -45,8 +45,8 @@ impl Comparisons {
             .await
     }
 
-    /// Makes a comparison. One that waits for its turn is never started once this is dropped or the
-    /// deadline has passed.
+    /// Runs a comparison. A waiting comparison is not started after the deadline or once this future
+    /// is dropped.
     pub(crate) async fn decide(
         &self,
         compare: impl FnOnce() -> Comparison + Send + 'static,
@@ -55,26 +55,26 @@ impl Comparisons {
         match timeout_at(deadline, self.run(compare)).await {
             Ok(Ok(comparison)) => comparison,
             Ok(Err(why)) => Comparison::undecided(why),
-            Err(_) => Comparison::undecided("there was no time left"),
+            Err(_) => Comparison::undecided("the deadline has passed"),
         }
     }
 
-    /// Runs work on a thread of its own, or says why not.
+    /// Runs work on a separate thread, or returns why not.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, &'static str> {
         let permit = Arc::clone(&self.permits).acquire_owned();
         let Ok(permit) = timeout(self.longest_wait, permit).await else {
-            return Err("too many other documents are compared");
+            return Err("too many other validations are running");
         };
-        let failed = "the comparison failed";
+        let failed = "the validation failed";
         let permit = permit.map_err(|_| failed)?;
         let (sender, done) = oneshot::channel();
         let work = move || {
             let result = work();
             drop(permit);
-            // The client may have left meanwhile.
+            // The client may have disconnected.
             let _ = sender.send(result);
         };
         let thread = thread::Builder::new().name("schema".to_owned());
@@ -110,17 +110,17 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn the_event_loop_runs_on_during_a_comparison() {
+    async fn a_comparison_does_not_block_the_event_loop() {
         let comparisons = Comparisons::at_once(1);
         let (release, blocked) = mpsc::channel();
         let compared = comparisons.run(move || blocked.recv());
-        // The comparison ends only because this future is polled beside it.
+        // The comparison ends only because this future is polled meanwhile.
         let (done, sent) = tokio::join!(compared, async { release.send(()) });
         assert_eq!((done, sent), (Ok(Ok(())), Ok(())));
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn a_comparison_whose_client_left_is_never_started() {
+    async fn a_waiting_comparison_is_not_started_after_a_disconnect() {
         let comparisons = Comparisons::at_once(1);
         let (release, blocked) = mpsc::channel::<()>();
         let mut running = Box::pin(comparisons.run(move || blocked.recv()));

@@ -1,9 +1,9 @@
-//! Finds the keys of a request, which must be told to nobody.
+//! Finds the keys in a request, so that they can be redacted.
 
 use hyper::HeaderMap;
 use overlock_runs::Secrets;
 
-/// The headers that hold keys.
+/// Headers with keys.
 const HEADERS: [&str; 6] = [
     "authorization",
     "x-api-key",
@@ -13,20 +13,20 @@ const HEADERS: [&str; 6] = [
     "cookie",
 ];
 
-/// What the names of parameters hold that hold keys.
+/// Parts of the names of query parameters with keys.
 const PARAMETERS: [&str; 5] = ["key", "token", "secret", "sig", "code"];
 
-/// The upstream's own key, and what a client showed in its headers and after its path.
+/// The key of the upstream, and the keys in the headers and the query of a client.
 pub(crate) fn secrets_of(
     upstream: Option<&str>,
-    shown: Option<&HeaderMap>,
+    client: Option<&HeaderMap>,
     query: Option<&str>,
 ) -> Secrets {
     let headers = HEADERS.iter().flat_map(|name| {
-        let values = shown.into_iter().flat_map(|shown| shown.get_all(*name));
+        let values = client.into_iter().flat_map(|client| client.get_all(*name));
         values.filter_map(|value| value.to_str().ok())
     });
-    // A header may name the kind of key before the key, and several may be in one.
+    // A header may have a scheme before the key, or several keys.
     let words = headers.flat_map(|value| value.split([' ', ';', ',', '=']));
     let parameters = query.unwrap_or_default().split('&');
     let parameters = parameters.filter_map(|parameter| {
@@ -46,24 +46,24 @@ mod tests {
 
     use super::*;
 
-    fn shown(name: &'static str, value: &str) -> HeaderMap {
-        let mut shown = HeaderMap::new();
-        shown.insert(name, HeaderValue::from_str(value).expect("a header"));
-        shown
+    fn client(name: &'static str, value: &str) -> HeaderMap {
+        let mut client = HeaderMap::new();
+        client.insert(name, HeaderValue::from_str(value).expect("a header"));
+        client
     }
 
     #[test]
-    fn every_header_that_may_hold_a_key_is_heeded() {
+    fn redacts_the_key_of_every_header() {
         for name in HEADERS {
-            let headers = shown(name, "abcdef123");
+            let headers = client(name, "abcdef123");
             let secrets = secrets_of(None, Some(&headers), None);
             assert_eq!(secrets.scrub("not abcdef123!"), "not [redacted]!", "{name}");
         }
     }
 
     #[test]
-    fn keys_of_the_upstream_of_headers_and_of_parameters_are_found() {
-        let headers = shown("authorization", "Bearer theirs-12");
+    fn redacts_keys_of_the_upstream_headers_and_parameters() {
+        let headers = client("authorization", "Bearer theirs-12");
         let query = Some("api-version=1&api_key=third-12");
         let secrets = secrets_of(Some("own-1234"), Some(&headers), query);
         assert_eq!(

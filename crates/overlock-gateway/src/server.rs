@@ -1,4 +1,4 @@
-//! Accepts connections until it is told to stop.
+//! Accepts connections until shutdown.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -24,13 +24,13 @@ use crate::routes::{self, Peer};
 use crate::timer::ConnectionTimer;
 use crate::write_timeout::WriteTimeout;
 
-/// A head is no longer than this.
+/// The longest request head.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// How long a system without free descriptors is left alone.
-const BREATHER: Duration = Duration::from_millis(50);
+/// The pause after a failed accept, such as without free file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Whether a client has gone before it was let in, which keeps nobody else out.
+/// Whether an accept failed because of its client only.
 fn is_of_one_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -38,7 +38,7 @@ fn is_of_one_client(error: &io::Error) -> bool {
     )
 }
 
-/// Has the system take few bytes in advance for a client.
+/// Limits the unsent bytes in the send buffer of a client.
 ///
 /// A socket is only writable again when a part of its send buffer is free. With megabytes in the
 /// buffer, a slow client would look like one that does not read.
@@ -46,22 +46,21 @@ fn few_unsent_bytes(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     {
         const UNSENT_BYTES: u32 = 128 << 10;
-        // Without it only very slow clients are worse off.
+        // If it fails, only very slow clients are affected.
         let _ = SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
     }
     #[cfg(not(target_os = "linux"))]
     let _ = stream;
 }
 
-/// How often it is looked whether the last runs have ended.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often the end of the last runs is checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long those who listen to events have to read the last of them.
+/// The time for subscribers to read the last events.
 const LAST_EVENTS: Duration = Duration::from_millis(500);
 
 impl Gateway {
-    /// Serves until `stop` is done, and then until the requests are that are being worked on, for
-    /// as long as they may take.
+    /// Serves until `stop` is done, then waits for the requests in progress, up to the shutdown time.
     pub async fn serve(
         self: Arc<Self>,
         listener: TcpListener,
@@ -75,7 +74,7 @@ impl Gateway {
         let exporting = exporting.map(|exporter| tokio::spawn(async move { exporter.run().await }));
         let mut stop = std::pin::pin!(stop);
         loop {
-            // Who comes when all are taken waits before the door, at the system's expense.
+            // Connections over the limit wait in the backlog of the operating system.
             let next = async {
                 let permit = Arc::clone(&connections).acquire_owned().await;
                 (permit, listener.accept().await)
@@ -86,18 +85,18 @@ impl Gateway {
             };
             match (permit, accepted) {
                 (Ok(permit), Ok((stream, client))) => {
-                    Arc::clone(&self).talk(stream, client, graceful.watcher(), permit);
+                    Arc::clone(&self).serve_connection(stream, client, graceful.watcher(), permit);
                 }
                 (_, Err(error)) if is_of_one_client(&error) => {}
-                _ => sleep(BREATHER).await,
+                _ => sleep(ACCEPT_PAUSE).await,
             }
         }
         drop(listener);
-        // Those who take longer are left to whoever runs this.
+        // After the shutdown time the process ends, with open requests.
         let _ = timeout(limits.shutdown_time, async {
             tokio::select! {
                 () = graceful.shutdown() => {}
-                () = self.leave_readers() => {}
+                () = self.close_events() => {}
             }
         })
         .await;
@@ -112,12 +111,12 @@ impl Gateway {
         Ok(())
     }
 
-    /// Ends what has no end of its own, when all has been told, and does not wait for those who do
+    /// Ends the event streams after the last event, and closes the connections of subscribers that do
     /// not read it.
-    async fn leave_readers(&self) {
+    async fn close_events(&self) {
         if let Some(recorder) = &self.recorder {
             while !recorder.is_idle() {
-                sleep(LOOK).await;
+                sleep(CHECK_INTERVAL).await;
             }
             recorder.settle().await;
             recorder.events.close();
@@ -127,14 +126,14 @@ impl Gateway {
         pending::<()>().await;
     }
 
-    fn talk(
+    fn serve_connection(
         self: Arc<Self>,
         stream: TcpStream,
         client: SocketAddr,
         watcher: Watcher,
         permit: OwnedSemaphorePermit,
     ) {
-        // Small events go out at once.
+        // Small events are sent at once.
         let _ = stream.set_nodelay(true);
         few_unsent_bytes(&stream);
         let limits = self.settings.limits;
@@ -155,7 +154,7 @@ impl Gateway {
             .serve_connection(TokioIo::new(stream), service);
         let connection = Abortable::new(watcher.watch(connection), registration);
         tokio::spawn(async move {
-            // A client that breaks off or talks nonsense is no news.
+            // Errors of clients are not logged.
             let _ = connection.await;
             drop(permit);
         });

@@ -1,4 +1,4 @@
-//! What a gateway is told when it starts.
+//! The settings of a gateway.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,42 +12,42 @@ use overlock_runs::{Record, Traces};
 
 use crate::keys::Keys;
 
-/// Everything that can be set.
+/// The settings of a gateway.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who answers.
+    /// The server that answers.
     pub upstream: Upstream,
-    /// The keys that clients must show; without any, nobody is asked for one.
+    /// The API keys that clients must send; without any, requests need no key.
     pub keys: Keys,
-    /// What is known of models.
+    /// The registry of models.
     pub models: Models,
-    /// What the prices of models are counted in.
+    /// The currency of model prices.
     pub currency: String,
-    /// Who counts for models whose tokenizer is not built in; without it there are estimates.
+    /// Counters for models whose tokenizer is not built in; without them counts are estimates.
     pub counters: Option<Arc<dyn Counters>>,
-    /// How a window is divided; what a model can take is not in it.
+    /// How a window is divided. The limits of a model are not part of it.
     pub plan: PlanOptions,
-    /// How an answer is continued; how to ask follows from the model if there is none in it.
+    /// How an answer is continued. Without strategies, they depend on the model.
     pub continuation: ContinuationOptions,
-    /// What all answers to one request may have together, in tokens.
+    /// The most output tokens of all calls for one request.
     pub max_total_tokens: u64,
-    /// Close the valid part of a document that could not be made whole, where it is not streamed.
+    /// Close the valid part of a document that could not be completed, unless it is streamed.
     pub close_partial: bool,
-    /// Refuse documents that violate the schema that came with the request.
+    /// Reject documents that violate the schema of the request.
     pub strict_schema: bool,
-    /// What is kept of a run.
+    /// What is recorded of a run.
     pub record: Record,
-    /// The address of the store as it may be shown, which is without a password, if it is not the
-    /// one that commands take by themselves.
+    /// The address of the store without its password, for display; `None` if it is the default of the
+    /// commands.
     pub store_shown: Option<String>,
-    /// Who collects traces; without one there are none.
+    /// The trace collector, if traces are sent.
     pub traces: Option<Traces>,
-    /// What the gateway bears.
+    /// The limits of the gateway.
     pub limits: Limits,
 }
 
 impl Settings {
-    /// The usual settings for an upstream.
+    /// The default settings for an upstream.
     pub fn new(upstream: Upstream) -> Self {
         Self {
             upstream,
@@ -76,7 +76,7 @@ impl Settings {
         self.plan.clone().of_model(model)
     }
 
-    /// How an answer is continued with these strategies and so many tokens in all.
+    /// The options to continue an answer with these strategies, up to a number of tokens.
     pub(crate) fn continuation_with(&self, ways: &[Strategy], tokens: u64) -> ContinuationOptions {
         let mut options = ContinuationOptions {
             ways: ways.to_vec(),
@@ -88,9 +88,9 @@ impl Settings {
     }
 }
 
-/// Knows tokenizers that are not built in.
+/// Provides tokenizers that are not built in.
 pub trait Counters: Send + Sync {
-    /// The counter for a model that was found, if its tokenizer is known.
+    /// The counter for a model, if its tokenizer is known.
     fn for_model(&self, found: &Found) -> Option<ChatCounter<'static>>;
 }
 
@@ -100,21 +100,21 @@ impl fmt::Debug for dyn Counters {
     }
 }
 
-/// A server that answers.
+/// The upstream server.
 #[derive(Clone)]
 pub struct Upstream {
-    /// Its address up to the version, such as `http://127.0.0.1:11434/v1`; without one only the
-    /// model that is built in answers.
+    /// Its base URL including the version, such as `http://127.0.0.1:11434/v1`; without one only the
+    /// demo model is available.
     pub base: Option<String>,
-    /// The key it is shown; without one it gets what the client shows.
+    /// Its API key; without one it gets the key of the client.
     pub key: Option<String>,
-    /// How it is told what the model has said already; nothing if that is to be found out.
+    /// The prefill style, or `None` to detect it.
     pub prefill: Option<PrefillStyle>,
-    /// How far it is asked what it is.
+    /// How its capabilities are detected.
     pub discovery: Discovery,
-    /// How long it is waited for.
+    /// The timeouts of calls.
     pub timeouts: Timeouts,
-    /// How often it is asked again.
+    /// The retry policy of calls.
     pub retries: RetryPolicy,
 }
 
@@ -134,7 +134,7 @@ impl fmt::Debug for Upstream {
 }
 
 impl Upstream {
-    /// The server at an address, as it usually is.
+    /// The server at an address, with default settings.
     pub fn new(base: impl Into<String>) -> Self {
         Self {
             base: Some(base.into()),
@@ -142,7 +142,7 @@ impl Upstream {
         }
     }
 
-    /// Nobody.
+    /// No upstream.
     pub fn none() -> Self {
         Self {
             base: None,
@@ -155,34 +155,34 @@ impl Upstream {
     }
 }
 
-/// What a gateway bears before it says no.
+/// The limits of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The bytes of a request.
+    /// The most bytes of a request body.
     pub body_bytes: usize,
-    /// How long the head of a request may take.
+    /// The time limit for the head of a request.
     pub head_time: Duration,
-    /// How long the body of a request may take.
+    /// The time limit for the body of a request.
     pub body_time: Duration,
-    /// How long a client may take no bytes of a response before its connection is closed.
+    /// How long a client may read nothing before its connection is closed.
     pub write_time: Duration,
-    /// How many requests are worked on at once.
+    /// The most concurrent requests.
     pub concurrent: usize,
-    /// How many more wait.
+    /// The most queued requests.
     pub queue: usize,
-    /// How long they wait.
+    /// The time limit in the queue.
     pub queue_time: Duration,
-    /// How many connections are open at once.
+    /// The most open connections.
     pub connections: usize,
-    /// How many listen to events at once.
+    /// The most event subscribers.
     pub readers: usize,
-    /// How long the requests that are worked on have after the gateway is told to stop.
+    /// The time limit for requests in progress at shutdown.
     pub shutdown_time: Duration,
-    /// After how much silence a stream shows that it is alive.
+    /// The time without data after which a stream sends a comment.
     pub keep_alive: Duration,
-    /// How long one request may take, from the time it is worked on to the end of its response.
+    /// The time limit for one request, from its admission to the end of its response.
     pub run_time: Duration,
-    /// How many bytes of one answer are read.
+    /// The most bytes of one upstream answer.
     pub answer_bytes: usize,
 }
 
@@ -207,12 +207,11 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The same with no more connections than fit, where so many files may be open at once. Each
-    /// request takes one for its client and at most two for the upstream, of which one is kept for
-    /// the next; who is let in without those could only be told that the upstream is out of reach.
+    /// The same with as many connections as the limit of open files allows. A request needs one file
+    /// for its client and up to two for the upstream; without those, its upstream call would fail.
     #[must_use]
     pub fn within(self, open_files: u64) -> Self {
-        /// The store, the log, the way to who collects traces, and what the system itself opens.
+        /// For the store, the log, the trace exporter and the standard library.
         const OWN: usize = 64;
         let files = usize::try_from(open_files).unwrap_or(usize::MAX);
         let files = files.saturating_sub(OWN);
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_let_in_who_could_not_be_passed_on() {
+    fn connections_leave_files_for_upstream_calls() {
         check_connections(1 << 20, 8192);
         check_connections(u64::MAX, 8192);
         check_connections(4096, 4096 - 64 - 2048);

@@ -1,8 +1,7 @@
-//! Which strategies have worked for the models of the upstream?
+//! The success of strategies with the models of the upstream.
 //!
-//! Results are kept in memory and written to the store without waiting. They are read from there
-//! whenever the upstream is asked what it is, so that gateways and commands on one store share
-//! them.
+//! Results are kept in memory and written to the store without waiting. Each discovery of the
+//! upstream reads the store, so that gateways and commands with one store share results.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -13,13 +12,13 @@ use overlock_store::StrategyResult;
 
 use overlock_runs::add_stored;
 
-/// Names come from clients, so that the results of so many models are remembered.
+/// The most models with results. Names come from clients, so their number is limited.
 const MOST_MODELS: usize = 256;
 
-/// Results are remembered for names that are no longer than this.
+/// The longest name of a model with results.
 const LONGEST_NAME: usize = 256;
 
-/// A store that takes longer is not waited for.
+/// The time limit for reading the store.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The results of strategies with the models of one version of a server.
@@ -30,7 +29,7 @@ pub(crate) struct KnownStrategies {
 
 #[derive(Default)]
 struct ServerStrategies {
-    /// What the server is known by.
+    /// The identity of the server.
     server: String,
     models: HashMap<String, StrategyHistory>,
 }
@@ -44,7 +43,7 @@ impl KnownStrategies {
         }
     }
 
-    /// Adds what a run has shown; what the server is known by.
+    /// Adds the results of a run and returns the identity of the server.
     pub(crate) fn add(&self, model: &str, at: u64, results: StrategyResults) -> String {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(history) = state.history(model) {
@@ -53,7 +52,7 @@ impl KnownStrategies {
         state.server.clone()
     }
 
-    /// Adds what the store has. Another version of the server begins anew.
+    /// Adds results from the store. Another version of the server discards earlier results.
     pub(crate) fn merge(&self, server: &str, stored: &[StrategyResult]) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.server != server {
@@ -79,7 +78,7 @@ impl KnownStrategies {
 }
 
 impl ServerStrategies {
-    /// The history of a model, if it is remembered.
+    /// The history of a model, unless the limits are reached.
     fn history(&mut self, model: &str) -> Option<&mut StrategyHistory> {
         if model.len() > LONGEST_NAME {
             return None;
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_of_a_server_begins_anew() {
+    fn another_version_of_a_server_discards_results() {
         let known = KnownStrategies::default();
         let prior = strategies_for_prefill(false);
         known.merge("server 1", &[]);
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_version_stored_is_left_out() {
+    fn ignores_results_of_a_later_version() {
         let known = KnownStrategies::default();
         let mut stored = [1, 2].map(|at| stored_result("model", at, &failed()));
         stored[1].results = r#"{"overlap": false, "frames": true}"#.to_owned();
@@ -134,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn names_that_clients_make_up_fill_no_memory() {
+    fn limits_the_remembered_names() {
         let known = KnownStrategies::default();
         known.add(&"x".repeat(LONGEST_NAME + 1), 1, failed());
         for number in 0..2 * MOST_MODELS {
             known.add(&format!("model-{number}"), 1, failed());
         }
-        let state = known.state.read().expect("nobody has panicked");
+        let state = known.state.read().expect("no panic");
         assert_eq!(state.models.len(), MOST_MODELS);
         assert!(state.models.keys().all(|name| name.len() <= LONGEST_NAME));
     }

@@ -1,8 +1,7 @@
-//! How long is the next request waited for?
+//! The timer for the next request of a connection.
 //!
-//! Every connection has one timer for that. It is not taken back when a request comes, but looked at
-//! again when it rings: to set one anew for every request would keep waking the thread that sleeps
-//! until the first of all of them rings.
+//! Each connection has one running timer. A request does not cancel it; when it fires too early, it is
+//! reset. A new timer per request would keep waking the thread of the timer wheel.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,13 +14,13 @@ use tokio::time;
 /// The timer of one connection.
 #[derive(Default)]
 pub(crate) struct ConnectionTimer {
-    /// What runs on while nobody waits.
+    /// The running timer while no future waits for it.
     idle: Arc<Mutex<Option<Running>>>,
 }
 
 type Running = Pin<Box<time::Sleep>>;
 
-/// Until a moment, for which what runs may ring too early.
+/// Waits until a time. The running timer may fire earlier.
 struct Waiting {
     running: Option<Running>,
     until: time::Instant,
@@ -36,7 +35,7 @@ impl Timer for ConnectionTimer {
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
         let until = deadline.into();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that rings too late is of no use.
+        // A running timer with a later deadline cannot be used.
         let running = idle.take().filter(|running| running.deadline() <= until);
         let running = running.unwrap_or_else(|| Box::pin(time::sleep_until(until)));
         Box::pin(Waiting {
@@ -82,7 +81,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(20);
 
     #[tokio::test]
-    async fn waits_as_long_as_it_should_however_often_it_was_waited_before() {
+    async fn waits_the_full_time_after_earlier_waits() {
         let timer = ConnectionTimer::default();
         for times in [1, 3, 2, 0, 1] {
             let begun = Instant::now();
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_rings_too_late_is_not_waited_for() {
+    async fn does_not_reuse_a_timer_with_a_later_deadline() {
         let timer = ConnectionTimer::default();
         let mut left = timer.sleep(Duration::from_hours(1));
         assert!(left.as_mut().now_or_never().is_none());
@@ -105,10 +104,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_runs_on_between_two_requests() {
+    async fn keeps_running_between_two_requests() {
         let timer = ConnectionTimer::default();
         let running = || {
-            let idle = timer.idle.lock().expect("nobody has panicked");
+            let idle = timer.idle.lock().expect("no panic");
             idle.as_ref().map(|running| running.deadline())
         };
         drop(timer.sleep(SHORT));

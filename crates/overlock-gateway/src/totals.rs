@@ -1,4 +1,4 @@
-//! What did all the calls for one answer take together?
+//! The usage of all calls for one answer.
 
 use overlock_llm::wire::chat::add_usage;
 use overlock_llm::{Step, Usage};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use overlock_runs::CountedBy;
 
-/// How a request ended and what it took. Nothing in it comes from a prompt, an answer or a header; the name of the model is made harmless.
+/// The outcome and usage of a request, without text from prompts, answers or headers. The model name is sanitized.
 #[derive(Debug, Default)]
 pub(crate) struct RequestTotals {
     /// The tokens of all calls.
@@ -14,7 +14,7 @@ pub(crate) struct RequestTotals {
     /// The calls after the first.
     pub(crate) continued: UsageTotals,
     pub(crate) outcome: Option<&'static str>,
-    /// What went wrong after the answer had begun.
+    /// The error after the answer had begun.
     pub(crate) error: Option<&'static str>,
     pub(crate) model: Option<String>,
 }
@@ -23,41 +23,44 @@ pub(crate) struct RequestTotals {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UsageTotals {
     pub(crate) calls: u32,
-    /// Those that were not turned down.
+    /// Those that the upstream did not reject.
     pub(crate) answered: u32,
-    /// Those of which the provider said what they took.
-    pub(crate) told: u32,
+    /// Those with usage reported by the provider.
+    pub(crate) reported: u32,
     pub(crate) usage: Usage,
-    /// Those that one uncut answer would not have taken.
+    /// The tokens that one uncut answer would not have needed.
     pub(crate) overhead_tokens: u64,
 }
 
 impl UsageTotals {
-    /// Another call, of which the provider reports the tokens, or they were counted here. One
-    /// that the upstream refused took none.
-    pub(crate) fn add(&mut self, step: &Step, told: Option<Usage>, counted: Usage) {
+    /// Adds a call, with the usage that the provider reported, or else the gateway's count. A call
+    /// that the upstream rejected has no usage.
+    pub(crate) fn add(&mut self, step: &Step, reported: Option<Usage>, counted: Usage) {
         self.calls += 1;
         if step.is_rejected() {
             return;
         }
         self.answered += 1;
-        self.told += u32::from(told.is_some());
-        let usage = told.unwrap_or(counted);
+        self.reported += u32::from(reported.is_some());
+        let usage = reported.unwrap_or(counted);
         self.usage += usage;
         let overhead = step.overhead_tokens(usage.input);
         self.overhead_tokens = self.overhead_tokens.saturating_add(overhead);
     }
 
-    /// Who counted these calls and the first one, which the provider told or not.
-    pub(crate) fn counted_by(&self, first_is_told: bool) -> CountedBy {
-        CountedBy::of(self.answered + 1, self.told + u32::from(first_is_told))
+    /// Who counted these calls and the first one.
+    pub(crate) fn counted_by(&self, is_first_reported: bool) -> CountedBy {
+        CountedBy::of(
+            self.answered + 1,
+            self.reported + u32::from(is_first_reported),
+        )
     }
 
-    /// The calls of another part of the same answer.
+    /// Adds the calls of another part of the same answer.
     pub(crate) fn join(&mut self, other: Self) {
         self.calls += other.calls;
         self.answered += other.answered;
-        self.told += other.told;
+        self.reported += other.reported;
         self.usage += other.usage;
         self.overhead_tokens = self.overhead_tokens.saturating_add(other.overhead_tokens);
     }
@@ -86,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_calls_add_up() {
+    fn sums_the_usage_of_calls() {
         let first = json!({
             "prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 30,
             "prompt_tokens_details": { "cached_tokens": 4 },
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_says_whose_count_it_is() {
+    fn a_sum_says_who_counted() {
         let counted = Usage::default();
         let answered = step(0, Failure::Empty);
         let mut totals = UsageTotals::default();
@@ -126,12 +129,15 @@ mod tests {
         assert_eq!(totals.counted_by(false), CountedBy::Us);
         totals.add(&answered, Some(counted), counted);
         assert_eq!(totals.counted_by(true), CountedBy::Both);
-        let mut untold = UsageTotals::default();
-        let refused = Failure::Refused {
+        let mut unreported = UsageTotals::default();
+        let rejected = Failure::Refused {
             message: String::new(),
         };
-        untold.add(&step(0, refused), None, counted);
-        assert_eq!((untold.calls, untold.counted_by(false)), (1, CountedBy::Us));
-        assert_eq!(untold.counted_by(true), CountedBy::Provider);
+        unreported.add(&step(0, rejected), None, counted);
+        assert_eq!(
+            (unreported.calls, unreported.counted_by(false)),
+            (1, CountedBy::Us)
+        );
+        assert_eq!(unreported.counted_by(true), CountedBy::Provider);
     }
 }

@@ -1,8 +1,8 @@
-//! What is told of a chat request to whoever collects traces.
+//! OpenTelemetry spans of chat requests.
 //!
-//! A request is one span, and every call of the upstream for it is a span below, with the names of
-//! OpenTelemetry's conventions for generative models. Nothing in it comes from a prompt, an answer
-//! or a header: only names of models, figures, and how things ended.
+//! A request is one span, and each of its upstream calls is a child span, with the names of
+//! OpenTelemetry's conventions for generative models. Spans contain model names, figures and
+//! outcomes, but nothing of prompts, answers or headers.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,22 +23,22 @@ pub(crate) struct RequestTrace {
     /// The span of the client, if it has one.
     parent: Option<u64>,
     begun: Moment,
-    told: Mutex<Told>,
+    state: Mutex<TraceState>,
 }
 
-/// What is known so far.
+/// The state so far.
 #[derive(Default)]
-struct Told {
-    asked: Option<Asked>,
-    answered: Option<Answered>,
-    /// What went wrong after the head of the reply was sent.
+struct TraceState {
+    request: Option<RequestInfo>,
+    answer: Option<AnswerInfo>,
+    /// The error after the head of the reply was sent.
     error: Option<&'static str>,
     calls: u64,
     call: Option<OpenCall>,
 }
 
-/// What was asked, of whom.
-struct Asked {
+/// The request and its upstream.
+struct RequestInfo {
     model: String,
     max_tokens: Option<u64>,
     provider: Option<&'static str>,
@@ -46,14 +46,14 @@ struct Asked {
     port: Option<u16>,
 }
 
-/// What an answer says of itself.
+/// The model and the finish reasons of an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Answered {
+pub(crate) struct AnswerInfo {
     model: Option<String>,
     finishes: Vec<String>,
 }
 
-/// A call that is being made.
+/// A call in progress.
 struct OpenCall {
     context: TraceContext,
     begun: Moment,
@@ -64,11 +64,11 @@ struct OpenCall {
 /// How a call ended.
 #[derive(Debug, Default)]
 pub(crate) struct Called {
-    pub(crate) answered: Answered,
+    pub(crate) answered: AnswerInfo,
     pub(crate) usage: Option<Usage>,
-    /// How what came was joined to what there was, or why not.
+    /// How the answer was joined, or why not.
     pub(crate) seam: Option<String>,
-    /// What went wrong.
+    /// The error.
     pub(crate) error: Option<Cow<'static, str>>,
 }
 
@@ -82,7 +82,7 @@ impl Called {
     }
 }
 
-/// The name of what went wrong with a call of the upstream.
+/// The name of the error of an upstream call.
 pub(crate) fn error_type(error: &BackendError) -> Cow<'static, str> {
     Cow::Borrowed(match (FaultKind::of(error), error.status()) {
         (None, Some(status)) if !(200..300).contains(&status) => {
@@ -98,20 +98,19 @@ pub(crate) fn error_type(error: &BackendError) -> Cow<'static, str> {
 /// How a request ended.
 pub(crate) struct Done<'a> {
     pub(crate) status: u16,
-    pub(crate) noted: &'a RequestTotals,
+    pub(crate) totals: &'a RequestTotals,
     pub(crate) run: Option<&'a str>,
-    /// The name of the error that the client was told.
+    /// The name of the error sent to the client.
     pub(crate) error: Option<&'static str>,
-    /// Whether the client left before the end.
+    /// Whether the client disconnected before the end.
     pub(crate) left: bool,
 }
 
-/// So many answers to one request are told of.
+/// The most finish reasons in a span.
 const MOST_FINISHES: usize = 16;
 
 impl RequestTrace {
-    /// Begins the trace of a request, or goes on with the client's. One that the client does not
-    /// want to be kept is not.
+    /// Begins the trace of a request, or continues that of the client, unless it is not sampled.
     pub(crate) fn begin(exporter: &Arc<Exporter>, headers: &HeaderMap) -> Option<Self> {
         let client = TraceContext::of(headers);
         if client.is_some_and(|client| !client.is_sampled) {
@@ -122,17 +121,17 @@ impl RequestTrace {
             context: client.map_or_else(TraceContext::new_trace, TraceContext::child),
             parent: client.map(|client| client.span),
             begun: Moment::now(),
-            told: Mutex::default(),
+            state: Mutex::default(),
         })
     }
 
-    /// A model was asked for, of the upstream at this address.
+    /// Sets the requested model and the upstream.
     pub(crate) fn asked(&self, model: &str, max_tokens: Option<u64>, base: Option<&str>) {
         let uri: Option<Uri> = base.and_then(|base| base.trim().parse().ok());
         let is_demo = model == demo::MODEL;
         let uri = uri.filter(|_| !is_demo);
         let host = uri.as_ref().and_then(Uri::host);
-        self.told().asked = Some(Asked {
+        self.state().request = Some(RequestInfo {
             model: shortened(model).into_owned(),
             max_tokens,
             provider: if is_demo {
@@ -147,38 +146,38 @@ impl RequestTrace {
 
     /// A call is about to be made.
     pub(crate) fn calling(&self, way: Option<&'static str>) {
-        let mut told = self.told();
-        told.calls += 1;
-        told.call = Some(OpenCall {
+        let mut state = self.state();
+        state.calls += 1;
+        state.call = Some(OpenCall {
             context: self.context.child(),
             begun: Moment::now(),
-            number: told.calls,
+            number: state.calls,
             way,
         });
     }
 
-    /// Says to the upstream which call of which trace this is.
-    pub(crate) fn tell(&self, headers: &mut HeaderMap) {
-        let call = self.told().call.as_ref().map(|call| call.context);
+    /// Adds the trace context of the current call to its headers.
+    pub(crate) fn add_to(&self, headers: &mut HeaderMap) {
+        let call = self.state().call.as_ref().map(|call| call.context);
         call.unwrap_or(self.context).tell(headers);
     }
 
-    /// The call that was being made has ended, if there was one.
+    /// Ends the call in progress, if there is one.
     pub(crate) fn called(&self, called: Called) {
-        let mut told = self.told();
-        let Some(call) = told.call.take() else {
+        let mut state = self.state();
+        let Some(call) = state.call.take() else {
             return;
         };
-        let mut attributes = asked_attributes(told.asked.as_ref());
-        if let Some(asked) = &told.asked {
-            attributes.maybe("server.address", asked.host.as_deref());
-            if let Some(port) = asked.port {
+        let mut attributes = request_attributes(state.request.as_ref());
+        if let Some(request) = &state.request {
+            attributes.maybe("server.address", request.host.as_deref());
+            if let Some(port) = request.port {
                 attributes.number("server.port", port.into());
             }
         }
-        let name = name(told.asked.as_ref());
-        drop(told);
-        answered_attributes(&mut attributes, &called.answered);
+        let name = name(state.request.as_ref());
+        drop(state);
+        answer_attributes(&mut attributes, &called.answered);
         if let Some(usage) = called.usage {
             usage_attributes(&mut attributes, usage);
         }
@@ -198,64 +197,64 @@ impl RequestTrace {
         });
     }
 
-    /// The client has this answer.
+    /// Sets the answer that the client got.
     pub(crate) fn answered(&self, answer: &Value) {
-        self.told().answered = Some(Answered::of(answer));
+        self.state().answer = Some(AnswerInfo::of(answer));
     }
 
-    /// Something went wrong after the head of the reply was sent.
+    /// Sets the error that occurred after the head of the reply was sent.
     pub(crate) fn failed(&self, error: &'static str) {
-        self.told().error = Some(error);
+        self.state().error = Some(error);
     }
 
-    /// The request is done.
+    /// Ends the trace.
     pub(crate) fn done(&self, done: &Done<'_>) {
         self.called(Called {
             error: Some(if done.left { LEFT } else { "unfinished" }.into()),
             ..Called::default()
         });
-        let told = self.told();
-        let mut attributes = asked_attributes(told.asked.as_ref());
-        if let Some(answered) = &told.answered {
-            answered_attributes(&mut attributes, answered);
+        let state = self.state();
+        let mut attributes = request_attributes(state.request.as_ref());
+        if let Some(answer) = &state.answer {
+            answer_attributes(&mut attributes, answer);
         }
         attributes.text("http.request.method", "POST");
         attributes.text("http.route", CHAT);
         attributes.number("http.response.status_code", done.status.into());
-        let noted = done.noted;
-        if let Some(outcome) = noted.outcome {
-            usage_attributes(&mut attributes, noted.usage);
+        let totals = done.totals;
+        if let Some(outcome) = totals.outcome {
+            usage_attributes(&mut attributes, totals.usage);
             attributes.text("overlock.outcome", outcome);
-            attributes.number("overlock.continuations", noted.continued.calls.into());
+            attributes.number("overlock.continuations", totals.continued.calls.into());
         }
         attributes.maybe("overlock.run", done.run);
-        let error = told.error.or(done.error).map(Cow::Borrowed);
+        let error = state.error.or(done.error).map(Cow::Borrowed);
         let error = error.or(done.left.then_some(Cow::Borrowed(LEFT)));
         let error = error.or((done.status >= 400).then(|| done.status.to_string().into()));
         attributes.maybe("error.type", error.as_deref());
         self.exporter.take(Span {
             context: self.context,
             parent: self.parent,
-            name: name(told.asked.as_ref()),
+            name: name(state.request.as_ref()),
             kind: Kind::Server,
             begun: self.begun,
             took: self.begun.elapsed(),
             attributes,
-            // What a client does wrong is no failure of a server.
-            has_failed: done.status >= 500 || told.error.is_some(),
+            // An error of the client is not a failure of the server.
+            has_failed: done.status >= 500 || state.error.is_some(),
         });
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, TraceState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How it is called that nobody waited for the end.
+/// The error of a request whose client disconnected.
 const LEFT: &str = "client_left";
 
-impl Answered {
-    /// What a completion says.
+impl AnswerInfo {
+    /// The figures of a completion.
     pub(crate) fn of(answer: &Value) -> Self {
         let choices = answer.get("choices").and_then(Value::as_array);
         let finishes = choices.into_iter().flatten();
@@ -265,7 +264,7 @@ impl Answered {
         )
     }
 
-    /// The name of a model, and the words with which its answers ended.
+    /// The name of a model, and the finish reasons of its choices.
     pub(crate) fn new<'a>(model: Option<&str>, finishes: impl Iterator<Item = &'a str>) -> Self {
         let finishes = finishes.take(MOST_FINISHES);
         Self {
@@ -275,30 +274,30 @@ impl Answered {
     }
 }
 
-fn name(asked: Option<&Asked>) -> String {
-    asked.map_or_else(
+fn name(request: Option<&RequestInfo>) -> String {
+    request.map_or_else(
         || "chat".to_owned(),
-        |asked| format!("chat {}", asked.model),
+        |request| format!("chat {}", request.model),
     )
 }
 
-fn asked_attributes(asked: Option<&Asked>) -> Attributes {
+fn request_attributes(request: Option<&RequestInfo>) -> Attributes {
     let mut attributes = Attributes::default();
     attributes.text("gen_ai.operation.name", "chat");
-    if let Some(asked) = asked {
-        attributes.maybe("gen_ai.provider.name", asked.provider);
-        attributes.text("gen_ai.request.model", &asked.model);
-        if let Some(tokens) = asked.max_tokens {
+    if let Some(request) = request {
+        attributes.maybe("gen_ai.provider.name", request.provider);
+        attributes.text("gen_ai.request.model", &request.model);
+        if let Some(tokens) = request.max_tokens {
             attributes.number("gen_ai.request.max_tokens", tokens);
         }
     }
     attributes
 }
 
-fn answered_attributes(attributes: &mut Attributes, answered: &Answered) {
-    attributes.maybe("gen_ai.response.model", answered.model.as_deref());
-    if !answered.finishes.is_empty() {
-        attributes.texts("gen_ai.response.finish_reasons", &answered.finishes);
+fn answer_attributes(attributes: &mut Attributes, answer: &AnswerInfo) {
+    attributes.maybe("gen_ai.response.model", answer.model.as_deref());
+    if !answer.finishes.is_empty() {
+        attributes.texts("gen_ai.response.finish_reasons", &answer.finishes);
     }
 }
 
@@ -307,8 +306,7 @@ fn usage_attributes(attributes: &mut Attributes, usage: Usage) {
     attributes.number("gen_ai.usage.output_tokens", usage.output);
 }
 
-/// The provider at a host, by the names of the conventions. Who is not known speaks as `OpenAI`
-/// does.
+/// The provider at a host, by the names of the conventions; `openai` if it is unknown.
 fn provider(host: &str) -> &'static str {
     const KNOWN: [(&str, &str); 9] = [
         ("openai.azure.com", "azure.ai.openai"),
@@ -334,7 +332,7 @@ mod tests {
     use super::provider;
 
     #[test]
-    fn providers_are_known_by_their_hosts() {
+    fn detects_providers_by_their_hosts() {
         for (host, name) in [
             ("api.openai.com", "openai"),
             ("mine.openai.azure.com", "azure.ai.openai"),

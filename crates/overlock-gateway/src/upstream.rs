@@ -1,4 +1,4 @@
-//! Who the upstream is, and what of a client's request goes to it.
+//! The client for upstream calls, and the headers that are forwarded.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::settings::Upstream;
 /// The upstream, and the client for all calls of it.
 pub(crate) struct Client {
     pub(crate) http: Http,
-    /// Where it is concerns whoever runs the gateway, and not its clients.
+    /// The upstream, which clients see only as "the upstream", without its address.
     pub(crate) peer: Arc<Peer>,
     key: Option<HeaderValue>,
 }
 
-/// What belongs to one connection and goes no further, besides what a message itself names.
-static OF_THE_CONNECTION: [HeaderName; 9] = [
+/// Headers of one connection. They are not forwarded, nor are those named by `Connection`.
+static CONNECTION_HEADERS: [HeaderName; 9] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
@@ -33,9 +33,8 @@ static OF_THE_CONNECTION: [HeaderName; 9] = [
     header::UPGRADE,
 ];
 
-/// What a client says to the gateway and not to the upstream. How long the body is follows from
-/// the body.
-static OF_THE_GATEWAY: [HeaderName; 4] = [
+/// Headers meant for the gateway. `Content-Length` is set again from the body.
+static GATEWAY_HEADERS: [HeaderName; 4] = [
     header::HOST,
     header::CONTENT_LENGTH,
     header::EXPECT,
@@ -46,13 +45,13 @@ static OF_THE_GATEWAY: [HeaderName; 4] = [
 pub(crate) const CHAT_PATH: &str = "/chat/completions";
 
 impl Upstream {
-    /// The address that all paths are below.
+    /// The base URL.
     pub(crate) fn address(&self) -> Result<&str, ApiError> {
         self.base.as_deref().ok_or_else(|| {
             ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "upstream_error",
-                "no upstream is named, so that only the model `overlock-demo` answers: start the \
+                "no upstream configured, so only the model `overlock-demo` is available: start the \
                  gateway with `--upstream URL`, or set `upstream.url` in overlock.toml",
             )
             .with_code("no_upstream")
@@ -61,7 +60,7 @@ impl Upstream {
 }
 
 impl Client {
-    /// What goes wrong is counted.
+    /// Errors are counted in `errors`.
     pub(crate) fn new(upstream: &Upstream, errors: UpstreamErrors) -> Result<Self, BackendError> {
         let peer = Peer::new("the upstream").hiding(upstream.key.as_deref().unwrap_or_default());
         let peer = peer.on_failure(move |error| errors.add(error));
@@ -72,29 +71,29 @@ impl Client {
         })
     }
 
-    /// What goes on of the head of a client's request. What it shows as its key goes too, unless
-    /// that was meant for the gateway or the upstream has one of its own.
+    /// The headers of a client that are forwarded. Its key is forwarded too, unless it is a key of the
+    /// gateway or the upstream has its own key.
     pub(crate) fn headers(&self, client: &HeaderMap, key_is_ours: bool) -> HeaderMap {
         let mut headers = self.untouched_headers(client, key_is_ours);
-        // What is not understood cannot be made whole.
+        // A compressed answer could not be continued.
         let identity = HeaderValue::from_static("identity");
         headers.insert(header::ACCEPT_ENCODING, identity);
-        // It is heeded here, and for the upstream the calls for one answer are not one request.
+        // The gateway handles the key itself. For the upstream, each call is a separate request.
         headers.remove(&IDEMPOTENCY_KEY);
         headers
     }
 
-    /// The same, for answers that nobody here has to understand.
+    /// The same, for answers that the gateway only forwards.
     pub(crate) fn untouched_headers(&self, client: &HeaderMap, key_is_ours: bool) -> HeaderMap {
         let named = named_by_connection(client);
         let mut headers = HeaderMap::with_capacity(client.len() + 2);
         for (name, value) in client {
-            let is_kept_back = OF_THE_CONNECTION.contains(name)
-                || OF_THE_GATEWAY.contains(name)
+            let is_dropped = CONNECTION_HEADERS.contains(name)
+                || GATEWAY_HEADERS.contains(name)
                 || name.as_str().starts_with("x-overlock-")
                 || named.contains(name.as_str())
                 || (key_is_ours && (name == AUTHORIZATION || name == API_KEY));
-            if !is_kept_back {
+            if !is_dropped {
                 headers.append(name, value.clone());
             }
         }
@@ -112,30 +111,30 @@ impl Client {
         headers: HeaderMap,
         body: Body,
     ) -> Result<Request<Body>, BackendError> {
-        let place: Option<Uri> = below(base, path).parse().ok();
-        let place = place.filter(|place| place.host().is_some());
+        let uri: Option<Uri> = below(base, path).parse().ok();
+        let uri = uri.filter(|uri| uri.host().is_some());
         let mut request = Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = place.ok_or_else(|| BackendError::Address {
+        *request.uri_mut() = uri.ok_or_else(|| BackendError::Address {
             address: self.peer.name().to_owned(),
-            reason: "the path is none".to_owned(),
+            reason: "invalid path".to_owned(),
         })?;
         *request.headers_mut() = headers;
         Ok(request)
     }
 }
 
-/// Leaves out what belongs to one connection.
+/// Removes the headers of one connection.
 pub(crate) fn without_connection(headers: &mut HeaderMap) {
     for name in named_by_connection(headers) {
         headers.remove(name);
     }
-    for name in &OF_THE_CONNECTION {
+    for name in &CONNECTION_HEADERS {
         headers.remove(name);
     }
 }
 
-/// What a message itself says belongs to the connection, in lower case.
+/// The header names in `Connection`, in lower case.
 fn named_by_connection(headers: &HeaderMap) -> BTreeSet<String> {
     let named = headers.get_all(header::CONNECTION).iter();
     named
@@ -149,7 +148,7 @@ fn bearer(key: &str) -> Result<HeaderValue, BackendError> {
     let value = HeaderValue::from_str(&format!("Bearer {}", key.trim()));
     let mut value = value.map_err(|_| BackendError::Address {
         address: "the upstream".to_owned(),
-        reason: "its key holds characters that no header can carry".to_owned(),
+        reason: "the API key has characters that are not allowed in a header".to_owned(),
     })?;
     value.set_sensitive(true);
     Ok(value)

@@ -98,7 +98,10 @@ mod tests {
     async fn a_client_that_does_not_read_fails_the_write() {
         let (_client, server) = duplex(16);
         let mut server = WriteTimeout::new(server, Duration::from_millis(50));
-        let error = server.write_all(&[0; 100]).await.expect_err("nobody reads");
+        let error = server
+            .write_all(&[0; 100])
+            .await
+            .expect_err("the client does not read");
         assert_eq!(error.kind(), ErrorKind::TimedOut);
     }
 
@@ -108,7 +111,7 @@ mod tests {
         let limit = Duration::from_secs(1);
         let mut server = WriteTimeout::new(server, limit);
         let written = tokio::spawn(async move { server.write_all(&[7; 40]).await });
-        // Altogether it takes longer than the limit.
+        // In total it takes longer than the limit.
         for _ in 0..40 {
             sleep(limit / 20).await;
             assert_eq!(client.read_u8().await.expect("a byte"), 7);

@@ -15,7 +15,7 @@ use super::context::RequestContext;
 use super::first::keep;
 use crate::record::Recording;
 use crate::totals::UsageTotals;
-use crate::trace::{Answered, Called};
+use crate::trace::{AnswerInfo, Called};
 use overlock_runs::{CallBudget, RecordedStep};
 
 /// Takes the stable text of a part while it is continued.
@@ -255,7 +255,7 @@ fn called(step: &Step, usage: Option<Usage>) -> Called {
         _ => step.end.broken.as_ref().map(|_| "broken"),
     };
     Called {
-        answered: Answered::new(None, step.end.finish.as_deref().into_iter()),
+        answered: AnswerInfo::new(None, step.end.finish.as_deref().into_iter()),
         usage,
         seam: Some(seam),
         error: error.map(Cow::Borrowed),

@@ -22,9 +22,9 @@ use super::refusal::pass_on;
 use super::reported::ending_comment;
 use super::run::{ChatRun, completion};
 use crate::error::ApiError;
-use crate::reply::{Reply, event_stream, worked_on};
+use crate::reply::{Reply, driven_body, event_stream};
 use crate::totals::UsageTotals;
-use crate::trace::{Answered as AnsweredCall, Called, error_type};
+use crate::trace::{AnswerInfo, Called, error_type};
 
 /// How many events wait for a slow client before the upstream is not read any more.
 const WAITING: usize = 16;
@@ -77,7 +77,7 @@ fn worked_on_by<F: Future<Output = ()> + Send + 'static>(
     let wire = ChatResponse::streamed(run.head("chat.completion.chunk"));
     let assembler = run.context.assembler(true);
     let response = ResponseRun::new(run, Out::Stream(sender), wire, assembler);
-    event_stream(worked_on(receiver, work(response), keep_alive))
+    event_stream(driven_body(receiver, work(response), keep_alive))
 }
 
 /// The reply to a request whose answer came as one object.
@@ -147,7 +147,7 @@ impl ResponseRun {
             let choices = self.assembler.choices();
             let finishes = choices.filter_map(|(_, choice)| choice.finish.as_deref());
             Called {
-                answered: AnsweredCall::new(self.wire.model(), finishes),
+                answered: AnswerInfo::new(self.wire.model(), finishes),
                 usage: self.wire.usage().and_then(read_usage),
                 seam: None,
                 error: broken.map(error_type),

@@ -1,4 +1,4 @@
-//! `POST /api/…`: one object in, one object out, as on the command line; or several at once.
+//! `POST /api/…`: the commands of the command line as JSON, one or several in a request.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -59,8 +59,8 @@ pub(crate) async fn fit(call: Call) -> Handled {
     .await
 }
 
-/// Several questions in one request. Each is answered as if it were alone, and one without an
-/// answer is no error: whoever types a text asks about it long before it is one.
+/// Several questions in one request, each answered as if alone. A question that fails is not an error
+/// of the request, since the page also asks about unfinished texts.
 pub(crate) async fn several(call: Call) -> Handled {
     let gateway = Arc::clone(&call.gateway);
     of_text(call, move |text| {
@@ -75,31 +75,31 @@ pub(crate) async fn several(call: Call) -> Handled {
     .await
 }
 
-/// The body of each question, by its name, and what was said for all of them.
+/// The body of each question, by its name, and the members shared by all.
 fn questions(text: &str) -> Result<(Shared, BTreeMap<String, &RawValue>), Refusal> {
     let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(text).or_else(|error| {
-        // What is wrong with it is told in the same words as of any other.
+        // For the same error message as for a single question.
         Object::parse(text, "body")?;
         Err(Refusal::bad_request(error.to_string()))
     })?;
-    let mut said = Object::default();
+    let mut common = Object::default();
     for name in ["text", "most"] {
         if let Some(value) = members.remove(name) {
-            said.set(name, value)?;
+            common.set(name, value)?;
         }
     }
     let shared = Shared {
-        text: said.optional_text("text")?,
-        most: said.number("most")?,
+        text: common.optional_text("text")?,
+        most: common.number("most")?,
     };
     Ok((shared, members))
 }
 
-/// What holds for all questions about a text.
+/// The members shared by all questions.
 struct Shared {
-    /// The text, where a question does not have one of its own.
+    /// The text of questions without one.
     text: Option<String>,
-    /// As long as this a text of an answer may be; of a longer one its ends are told.
+    /// The longest text in an answer; of a longer one only the ends are sent.
     most: Option<usize>,
 }
 
@@ -110,29 +110,29 @@ impl Shared {
         let answer = match name {
             "cut" => object().and_then(|mut it| {
                 let text = it.text("text")?;
-                self.told(&cut_contexts(&PartialDocument::read(&text)?))
+                self.answer(&cut_contexts(&PartialDocument::read(&text)?))
             }),
             "close" => {
-                object().and_then(|it| self.told(&close_object(it, CloseOptions::default())?))
+                object().and_then(|it| self.answer(&close_object(it, CloseOptions::default())?))
             }
             "repair" => {
-                object().and_then(|it| self.told(&repair_object(it, RepairOptions::default())?))
+                object().and_then(|it| self.answer(&repair_object(it, RepairOptions::default())?))
             }
             "render" => {
-                object().and_then(|it| self.told(&render_object(it, RenderOptions::default())?))
+                object().and_then(|it| self.answer(&render_object(it, RenderOptions::default())?))
             }
-            "stitch" => object().and_then(|it| self.told(&stitch_object(it, Protocol::Auto)?)),
+            "stitch" => object().and_then(|it| self.answer(&stitch_object(it, Protocol::Auto)?)),
             "fit" => fitted(gateway, body).map(|(_, answer)| answer),
             name => {
                 return Err(Refusal::bad_request(format!(
-                    "nobody answers `{name}`: there are `cut`, `close`, `repair`, `render`, `stitch` and `fit`"
+                    "unknown question `{name}`: expected `cut`, `close`, `repair`, `render`, `stitch` or `fit`"
                 )));
             }
         };
         answer.or_else(|refusal| raw(&refusal.of_a_request()))
     }
 
-    /// A question, which is about the text of all of them unless it has its own.
+    /// A question, with the shared text unless it has its own.
     fn object(&self, name: &str, body: &str) -> Result<Object, Refusal> {
         let mut object = Object::parse(body, name)?;
         if let Some(text) = &self.text {
@@ -144,7 +144,7 @@ impl Shared {
         Ok(object)
     }
 
-    fn told(&self, answer: &impl Serialize) -> Result<Box<RawValue>, Refusal> {
+    fn answer(&self, answer: &impl Serialize) -> Result<Box<RawValue>, Refusal> {
         match self.most {
             Some(most) => raw(&shortened(answer, most)?),
             None => raw(answer),
@@ -153,7 +153,7 @@ impl Shared {
 }
 
 fn raw(answer: &impl Serialize) -> Result<Box<RawValue>, Refusal> {
-    // Every key of an answer is a string, so that this never fails.
+    // Every key of an answer is a string, so this never fails.
     to_raw_value(answer).map_err(|error| Refusal::unusable(error.to_string()))
 }
 
@@ -187,19 +187,19 @@ async fn of_text(
     }))
 }
 
-/// What came of fitting a request, and what this gateway makes of it.
+/// The result of fitting a request, with the request that this gateway would send.
 #[derive(Serialize)]
-struct FittedHere<'a, T> {
+struct FittedRequest<'a, T> {
     #[serde(flatten)]
     fitted: T,
-    /// The limit that goes with it. What is planned for the answer is none as long as nobody asks.
+    /// The output limit that is sent. The tokens planned for the answer are not a limit by themselves.
     limit: AnswerLimit,
-    /// What goes to the upstream, letter by letter, if it fits.
+    /// The exact body for the upstream, if the request fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<Cow<'a, str>>,
 }
 
-/// A request that fits, or one that cannot be made to: both are answers.
+/// Fits a request. A request that cannot fit is an answer too.
 fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), Refusal> {
     let request =
         ChatRequest::from_json(text).map_err(|error| Refusal::bad_request(error.to_string()))?;
@@ -219,7 +219,7 @@ fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), 
         Ok(Ok(fitted)) => {
             let body = Bytes::copy_from_slice(text.as_bytes());
             let sent = wish::body(&body, request.clone(), &fitted.plan);
-            let answer = FittedHere {
+            let answer = FittedRequest {
                 fitted: fitted.told(),
                 limit: wish::limit(&request, &fitted.plan),
                 sent: Some(String::from_utf8_lossy(&sent)),
@@ -233,7 +233,7 @@ fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), 
                 sent: None,
             };
             let fitted = refused.told(help);
-            let refused = raw(&FittedHere {
+            let refused = raw(&FittedRequest {
                 fitted,
                 limit,
                 sent: None,

@@ -1,4 +1,4 @@
-//! `POST /v1/chat/completions`: a request that fits, and an answer that is whole.
+//! `POST /v1/chat/completions`: fits the request into the window and completes the answer.
 
 use tokio::time::timeout_at;
 
@@ -8,7 +8,7 @@ use crate::handlers::{Call, Handled};
 use crate::offload;
 
 pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
-    // Taken apart first, so that no more is held while it waits than is needed.
+    // Destructured outside of the future, so that the future holds only what it needs.
     let Call {
         gateway,
         stats,
@@ -24,7 +24,7 @@ pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
         let text = timeout_at(deadline, read).await;
         let text = text.unwrap_or_else(|_| Err(too_late()))?;
         if !gateway.server.is_fresh() {
-            // Boxed, or every request would carry the space for it.
+            // Boxed, so that not every request has space for it.
             Box::pin(gateway.discover(&headers)).await;
         }
         let incoming = IncomingRequest {

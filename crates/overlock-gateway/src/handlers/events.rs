@@ -1,7 +1,7 @@
 //! `GET /api/runs/events` and `GET /api/runs/{id}/events`: streams of the events of runs.
 //!
 //! All runs: the events of this process from now on, or after the last event that the client had.
-//! One run: its recorded events, whichever process recorded them, and then new ones. Events of this
+//! One run: its recorded events, from any process, and then new ones. Events of this
 //! process come from its log. While another process works on the run, as on every pipeline, the
 //! store is polled.
 
@@ -65,7 +65,7 @@ pub(crate) async fn one(call: Call) -> Handled {
     missing.reply(run_events(call).await, no_more)
 }
 
-/// Tells a browser not to reconnect.
+/// An empty reply, after which a browser does not reconnect.
 fn no_more() -> Reply {
     let mut reply = Response::new(whole(""));
     *reply.status_mut() = StatusCode::NO_CONTENT;
@@ -186,7 +186,7 @@ enum Polling {
     Off,
     /// The next poll is at this time.
     At(Instant),
-    /// A poll is running. The task goes on if the stream is dropped meanwhile.
+    /// A poll is running. The task continues if the stream is dropped meanwhile.
     Now(JoinHandle<Result<Option<StoredRun>, StoreError>>),
 }
 

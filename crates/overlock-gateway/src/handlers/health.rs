@@ -1,10 +1,10 @@
-//! `GET /health`: whether the gateway is there, who is behind it, and what whoever asks may expect.
+//! `GET /health`: the state of the gateway, its upstream and the client's key.
 
 use hyper::{StatusCode, Uri};
 use serde_json::json;
 
 use crate::handlers::{Call, Handled};
-use crate::keys::Shown;
+use crate::keys::KeyCheck;
 use crate::reply::json_reply;
 use overlock_runs::Record;
 
@@ -13,21 +13,21 @@ pub(crate) async fn answer(call: Call) -> Handled {
     let base = settings.upstream.base.as_deref();
     let uri = base.and_then(|base| base.trim().parse::<Uri>().ok());
     let host = uri.as_ref().and_then(Uri::host);
-    // Without a store nothing is kept, whatever the settings say.
+    // Without a store nothing is recorded, regardless of the settings.
     let has_store = gateway.recorder.is_some();
     let record = if has_store {
         settings.record
     } else {
         Record::Off
     };
-    let key = settings.keys.shown(call.request.headers());
-    // Who needs a key and has none is not told which models there are.
+    let key = settings.keys.key_check(call.request.headers());
+    // The findings name models, so they need a valid key.
     let findings = match key {
-        Shown::NotNeeded | Shown::Right => {
-            let found = gateway.server.info().findings.clone();
-            [found, gateway.strategy_findings()].concat()
+        KeyCheck::NotNeeded | KeyCheck::Right => {
+            let findings = gateway.server.info().findings.clone();
+            [findings, gateway.strategy_findings()].concat()
         }
-        Shown::Missing | Shown::Wrong => Vec::new(),
+        KeyCheck::Missing | KeyCheck::Wrong => Vec::new(),
     };
     let health = json!({
         "status": "ok",

@@ -1,4 +1,4 @@
-//! `GET /metrics`: what was counted.
+//! `GET /metrics`: Prometheus metrics.
 
 use hyper::StatusCode;
 
@@ -7,6 +7,6 @@ use crate::metrics::CONTENT_TYPE;
 use crate::reply::{reply, whole};
 
 pub(crate) async fn answer(call: Call) -> Handled {
-    let told = call.gateway.metrics.told();
-    Ok(reply(StatusCode::OK, CONTENT_TYPE, whole(told)))
+    let text = call.gateway.metrics.encoded();
+    Ok(reply(StatusCode::OK, CONTENT_TYPE, whole(text)))
 }

@@ -28,11 +28,11 @@ pub(crate) struct Call {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) request: Request<Incoming>,
     pub(crate) stats: Arc<RequestStats>,
-    /// Ends the connection, whatever it is in the middle of.
+    /// Closes the connection at once.
     pub(crate) hang_up: AbortHandle,
-    /// When the request has to be done, if it takes a place.
+    /// The deadline of the request, if it holds a concurrency permit.
     pub(crate) deadline: Instant,
 }
 
-/// What a handler gives back.
+/// The result of a handler.
 pub(crate) type Handled = Result<Reply, ApiError>;

@@ -1,4 +1,4 @@
-//! `GET /v1/models`: the upstream's models, and the one that is always there.
+//! `GET /v1/models`: the upstream's models and the demo model.
 
 use hyper::{HeaderMap, Method, StatusCode};
 use overlock_llm::{CallFailure, Response};
@@ -20,7 +20,7 @@ pub(crate) async fn answer(call: Call) -> Handled {
             return Ok(chat::failure_reply(&gateway.client.peer, failure));
         }
         Err(_) => {
-            // Whoever cannot be reached has no models.
+            // The demo model works without an upstream.
             let list = json!({ "object": "list", "data": [own()] });
             return Ok(json_reply(StatusCode::OK, &list));
         }

@@ -1,11 +1,11 @@
-//! `GET /openapi.json`: all routes, for those who write clients.
+//! `GET /openapi.json`: the API description.
 
 use hyper::StatusCode;
 
 use crate::handlers::{Call, Handled};
 use crate::reply::{reply, whole};
 
-/// The description, which a test holds against the routes.
+/// The description; a test compares it with the routes.
 pub(crate) const DESCRIPTION: &str = include_str!("../../openapi.json");
 
 pub(crate) async fn answer(_call: Call) -> Handled {

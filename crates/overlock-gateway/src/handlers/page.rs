@@ -1,7 +1,6 @@
-//! `GET /` and `GET /page/{file}`: the page, whose files are part of the program.
+//! `GET /` and `GET /page/{file}`: the page, whose files are compiled into the program.
 //!
-//! Anybody may load it: it holds nothing but itself, and asks the JSON API for the rest with the
-//! key that its reader has.
+//! It needs no key: it contains no data, and reads the JSON API with the key of the user.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
@@ -56,7 +55,7 @@ const FILES: &[File] = files! {
     SCRIPT "playground.js"
 };
 
-/// Tells one version of a file from another, in the order of [`FILES`].
+/// The ETags of the files, in the order of [`FILES`].
 static TAGS: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
     let tags = FILES.iter().map(|file| {
         let mut hasher = DefaultHasher::new();
@@ -67,13 +66,13 @@ static TAGS: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
     tags.collect()
 });
 
-/// What the page may do: load its own files, and talk to the gateway it came from.
+/// The page may load its own files and call its own gateway, nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
 
-/// What is said with every file. A browser asks whether it has changed before it shows it again.
-const SAID: &[(&str, &str)] = &[
+/// The headers of every file. `no-cache` has browsers check the ETag before they reuse a file.
+const FILE_HEADERS: &[(&str, &str)] = &[
     ("cache-control", "no-cache"),
     ("content-security-policy", POLICY),
     ("referrer-policy", "no-referrer"),
@@ -81,21 +80,21 @@ const SAID: &[(&str, &str)] = &[
 ];
 
 pub(crate) async fn index(call: Call) -> Handled {
-    Ok(served(0, &call))
+    Ok(file_reply(0, &call))
 }
 
 pub(crate) async fn file(call: Call) -> Handled {
     let path = call.request.uri().path();
     let name = path.rsplit('/').next().unwrap_or_default();
     let Some(place) = FILES.iter().position(|file| file.name == name) else {
-        let message = format!("there is nothing at `{path}`");
+        let message = format!("not found: `{path}`");
         let error = ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", message);
         return Err(error.with_code("unknown_url"));
     };
-    Ok(served(place, &call))
+    Ok(file_reply(place, &call))
 }
 
-fn served(place: usize, call: &Call) -> Reply {
+fn file_reply(place: usize, call: &Call) -> Reply {
     let (file, tag) = (&FILES[place], &TAGS[place]);
     let known = call.request.headers().get(IF_NONE_MATCH);
     let mut reply = if known == Some(tag) {
@@ -105,7 +104,7 @@ fn served(place: usize, call: &Call) -> Reply {
     };
     let headers = reply.headers_mut();
     headers.insert(ETAG, tag.clone());
-    for (name, value) in SAID {
+    for (name, value) in FILE_HEADERS {
         headers.insert(*name, HeaderValue::from_static(value));
     }
     reply

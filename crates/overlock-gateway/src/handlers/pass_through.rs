@@ -1,4 +1,4 @@
-//! All the rest below `/v1/`: the upstream's own answer, untouched.
+//! All other paths below `/v1/`: forwarded to the upstream unchanged.
 
 use std::borrow::Cow;
 
@@ -6,17 +6,17 @@ use http_body_util::BodyExt;
 use hyper::Response;
 use hyper::header::CONTENT_LENGTH;
 
-use crate::body::Passing;
+use crate::body::ForwardedBody;
 use crate::error::ApiError;
 use crate::handlers::{Call, Handled};
 use crate::reply::whole;
 use crate::upstream::without_connection;
 
-/// What all paths of the upstream begin with here; there it is the end of its address.
+/// The prefix of these paths. In the address of the upstream it is the end.
 const VERSION: &str = "/v1";
 
-/// A refusal is no longer than this.
-const LONGEST_REFUSAL: usize = 1 << 20;
+/// The longest error reply of the upstream.
+const LONGEST_ERROR: usize = 1 << 20;
 
 pub(crate) async fn answer(call: Call) -> Handled {
     let settings = &call.gateway.settings;
@@ -27,27 +27,27 @@ pub(crate) async fn answer(call: Call) -> Handled {
     let key_is_ours = !settings.keys.is_empty();
     let client = &call.gateway.client;
     let headers = client.untouched_headers(&head.headers, key_is_ours);
-    let (body, passed) = Passing::new(body, &settings.limits)?;
+    let (body, body_fault) = ForwardedBody::new(body, &settings.limits)?;
     let request = client.request(head.method, (upstream, path), headers, body.boxed_unsync());
-    let request = request.map_err(|_| ApiError::invalid("the path is none"))?;
-    // It is sent once: its body is not kept.
+    let request = request.map_err(|_| ApiError::invalid("invalid path"))?;
+    // Sent once without retries, since the body is not stored.
     let answer = client.http.send(&client.peer, request, Some(call.deadline));
-    // What looks like a fault of the upstream may be one of the client.
+    // An error of the upstream call may be caused by the body of the client.
     let answer = answer.await;
-    let mut answer = answer.map_err(|error| passed.fault().unwrap_or_else(|| error.into()))?;
+    let mut answer = answer.map_err(|error| body_fault.error().unwrap_or_else(|| error.into()))?;
     let (status, mut headers) = (answer.status, answer.headers.clone());
     without_connection(&mut headers);
-    let is_refused = status.is_client_error() || status.is_server_error();
-    // A refusal may say the key back; what is packed cannot be looked into.
-    if is_refused {
+    let is_error = status.is_client_error() || status.is_server_error();
+    // An error may quote the key, which is removed. A compressed error cannot be checked.
+    if is_error {
         answer.note_status();
     }
-    let body = if is_refused && client.peer.has_key() && answer.content_encoding().is_none() {
-        let said = answer.read_whole(LONGEST_REFUSAL).await?;
+    let body = if is_error && client.peer.has_key() && answer.content_encoding().is_none() {
+        let text = answer.read_whole(LONGEST_ERROR).await?;
         headers.remove(CONTENT_LENGTH);
-        match client.peer.hide(&String::from_utf8_lossy(&said)) {
+        match client.peer.hide(&String::from_utf8_lossy(&text)) {
             Cow::Owned(hidden) => whole(hidden),
-            Cow::Borrowed(_) => whole(said),
+            Cow::Borrowed(_) => whole(text),
         }
     } else {
         answer.into_body()

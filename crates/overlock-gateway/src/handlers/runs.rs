@@ -387,7 +387,7 @@ fn before(query: Option<&str>) -> Result<Option<RunId>, ApiError> {
     id.map_err(|_| wrong("before", "`before` is not a run id".to_owned()))
 }
 
-/// Decodes a parameter, in which `+` may stand for a space.
+/// Decodes a parameter, in which `+` may be a space.
 fn decoded(name: &str, text: &str) -> Result<String, ApiError> {
     let bytes = path::decoded(text.replace('+', " ").as_bytes());
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());

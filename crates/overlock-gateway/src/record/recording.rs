@@ -437,7 +437,7 @@ impl Recording {
         events.publish_on_drop(|| self.event(EventKind::Ended, Some((outcome, at))))
     }
 
-    /// The end of the run as it is recorded.
+    /// The recorded end of the run.
     fn ending(&self, outcome: Outcome) -> String {
         to_json(&Ending {
             outcome,

@@ -31,7 +31,7 @@ fn the_description_has_exactly_the_routes() {
 }
 
 #[test]
-fn the_description_refers_only_to_what_it_holds() {
+fn the_description_uses_all_its_components_and_no_others() {
     fn look(value: &Value, whole: &Value, seen: &mut BTreeSet<String>) {
         match value {
             Value::Object(members) => {
@@ -65,14 +65,14 @@ fn the_description_has_the_version_of_the_gateway() {
 
 #[track_caller]
 fn check(method: &Method, path: &str, route: &str) {
-    match Way::find(method, path) {
-        Way::To(found) => assert_eq!(found.path, route, "{method} {path}"),
+    match Target::find(method, path) {
+        Target::Route(found) => assert_eq!(found.path, route, "{method} {path}"),
         other => panic!("{method} {path} goes to {}", other.name()),
     }
 }
 
 #[test]
-fn a_request_goes_to_the_first_route_that_has_it() {
+fn a_request_gets_the_first_matching_route() {
     check(
         &Method::POST,
         "/v1/chat/completions",
@@ -81,7 +81,7 @@ fn a_request_goes_to_the_first_route_that_has_it() {
     check(&Method::GET, "/v1/models", "/v1/models");
     check(&Method::HEAD, "/v1/models", "/v1/models");
     check(&Method::GET, "/v1/models/gpt-4o", "/v1/{*path}");
-    // Stored completions are a matter of the upstream.
+    // Stored completions are forwarded to the upstream.
     check(&Method::GET, "/v1/chat/completions", "/v1/{*path}");
     check(&Method::DELETE, "/v1/files/file-1", "/v1/{*path}");
     check(&Method::GET, "/api/runs/1jmzq9z8r2k7d", "/api/runs/{id}");
@@ -91,7 +91,7 @@ fn a_request_goes_to_the_first_route_that_has_it() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn unknown_paths_are_not_found() {
     for path in [
         "/page/",
         "/v1",
@@ -101,39 +101,39 @@ fn what_is_not_there_is_not_found() {
         "/api/runs/a/b",
         "/healthy",
     ] {
-        let way = Way::find(&Method::GET, path);
-        assert!(matches!(way, Way::Nowhere), "{path}");
+        let target = Target::find(&Method::GET, path);
+        assert!(matches!(target, Target::NotFound), "{path}");
     }
 }
 
 #[test]
-fn another_method_is_told_which_there_are() {
+fn another_method_gets_the_allowed_methods() {
     for (method, path) in [
         (Method::GET, "/api/cut"),
         (Method::POST, "/health"),
         (Method::PUT, "/api/runs"),
         (Method::TRACE, "/v1/models"),
     ] {
-        let Way::OtherMethod(_, allowed) = Way::find(&method, path) else {
+        let Target::OtherMethod(_, allowed) = Target::find(&method, path) else {
             panic!("{method} {path}");
         };
         assert!(!allowed.is_empty() && !allowed.contains(&&method));
     }
-    let options = Way::find(&Method::OPTIONS, "/api/cut");
-    assert!(matches!(options, Way::Options(..)));
+    let options = Target::find(&Method::OPTIONS, "/api/cut");
+    assert!(matches!(options, Target::Options(..)));
 }
 
 #[test]
-fn a_trick_goes_nowhere() {
+fn rejects_paths_that_step_up() {
     for path in ["/v1/../health", "//v1/models", "/v1/%2e%2e/admin", "*"] {
-        let way = Way::find(&Method::GET, path);
-        assert!(matches!(way, Way::Bad), "{path}");
+        let target = Target::find(&Method::GET, path);
+        assert!(matches!(target, Target::BadPath), "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_is_an_answer() {
-    let handled = without_panic(async { panic!("this test wants to see what happens") }).await;
+async fn a_panic_of_a_handler_is_an_error_reply() {
+    let handled = without_panic(async { panic!("a handler panics") }).await;
     let error = handled.expect_err("a defect");
     assert_eq!(error.status, StatusCode::INTERNAL_SERVER_ERROR);
 }

@@ -24,7 +24,7 @@ impl Door<()> {
 }
 
 #[tokio::test]
-async fn objects_are_answered() {
+async fn answers_objects() {
     let door = door().await;
     let text = "{\"title\": \"Report\", \"rows\": [1, 2";
     let closed = door.ask_api("close", &json!({ "text": text })).await.json();
@@ -116,7 +116,7 @@ async fn a_request_is_fitted() {
 }
 
 #[tokio::test]
-async fn a_fitted_request_is_told_as_the_gateway_sends_it() {
+async fn shows_a_fitted_request_as_it_is_sent() {
     for (model, members) in [
         ("gpt-4", ""),
         ("gpt-4", r#", "seed": 12345678901234567890123"#),
@@ -153,7 +153,7 @@ async fn a_fitted_request_is_told_as_the_gateway_sends_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_answered_is_told() {
+async fn reports_errors_in_objects() {
     let door = door().await;
     let long = "[1, ".repeat(40_000);
     for (name, body, status, code) in [
@@ -192,7 +192,7 @@ async fn what_cannot_be_answered_is_told() {
 }
 
 #[tokio::test]
-async fn each_of_several_is_answered_as_if_it_were_alone() {
+async fn answers_each_of_several_questions_as_if_alone() {
     let door = door().await;
     let large = json!({
         "model": "gpt-4",
@@ -220,7 +220,7 @@ async fn each_of_several_is_answered_as_if_it_were_alone() {
 }
 
 #[tokio::test]
-async fn a_text_is_said_once_for_all_questions_about_it() {
+async fn several_questions_share_one_text() {
     let door = door().await;
     let text = "{\"rows\": [\"North\", \"So";
     let parts = json!({ "parts": ["North\", \"South\"]}"] });
@@ -248,7 +248,7 @@ async fn a_text_is_said_once_for_all_questions_about_it() {
 }
 
 #[tokio::test]
-async fn of_what_is_too_long_to_be_shown_the_ends_are_answered() {
+async fn shortens_long_values_to_their_ends() {
     let door = door().await;
     let text = format!("['é{}ü', 'a', 'b', 1", "word ".repeat(20));
     let questions = json!({ "text": text, "most": 10, "cut": {}, "close": {}, "repair": {} });
@@ -268,7 +268,7 @@ async fn of_what_is_too_long_to_be_shown_the_ends_are_answered() {
 }
 
 #[tokio::test]
-async fn several_questions_must_be_an_object_of_questions_that_there_are() {
+async fn rejects_unknown_questions() {
     let door = door().await;
     for body in ["", "[]", "{\"cut\": ", "{\"nothing\": {}}"] {
         let got = door.send(Method::POST, "/api/several", &[], body).await;
@@ -356,7 +356,7 @@ async fn the_description_is_served() {
 }
 
 #[tokio::test]
-async fn a_run_costs_what_its_tokens_cost_and_one_without_a_price_nothing() {
+async fn a_run_has_a_cost_only_with_prices() {
     let price = |text: &str| text.parse().expect("a price");
     let prices = Prices {
         input: price("0.1"),

@@ -1,8 +1,7 @@
-//! Clients that others wrote, unchanged: all get the whole document, and none does without the
-//! gateway.
+//! Third-party clients: all get the complete document with the gateway, and none without it.
 //!
-//! The clients are not part of the repository. `cargo xtask test clients` installs them, names their
-//! folder in an environment variable, and runs the tests here that a plain `cargo test` leaves out.
+//! `cargo xtask test clients` installs the clients, sets their folder in an environment variable, and
+//! runs these tests, which `cargo test` ignores.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::door::{Door, report, script};
 
-/// What is asked for with the clients of Python.
+/// The trials with clients of Python.
 const PYTHON_TRIALS: &[&str] = &[
     "openai create",
     "openai create, async",
@@ -41,7 +40,7 @@ const PYTHON_TRIALS: &[&str] = &[
     "instructor TOOLS, stream",
 ];
 
-/// What is asked for with the clients of JavaScript.
+/// The trials with clients of JavaScript.
 const NODE_TRIALS: &[&str] = &[
     "openai create",
     "openai stream",
@@ -56,12 +55,12 @@ const NODE_TRIALS: &[&str] = &[
     "ai (compatible) streamObject",
 ];
 
-/// Here the connection is lost besides, in the middle of the first answer.
+/// In these trials the connection also breaks in the middle of the first answer.
 const BREAKS_OFF: &str = "openai stream that breaks off";
 
 #[tokio::test]
 #[ignore = "needs clients from PyPI: run cargo xtask test clients"]
-async fn clients_of_python_get_whole_documents() {
+async fn clients_of_python_get_complete_documents() {
     let mut python = Command::new(folder().join("python/bin/python"));
     python.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients/python.py"));
     check_clients("Python", python, PYTHON_TRIALS).await;
@@ -69,23 +68,23 @@ async fn clients_of_python_get_whole_documents() {
 
 #[tokio::test]
 #[ignore = "needs clients from npm: run cargo xtask test clients"]
-async fn clients_of_javascript_get_whole_documents() {
+async fn clients_of_javascript_get_complete_documents() {
     let mut node = Command::new("node");
-    // Packages are looked for from the folder in which a script without a file is run.
+    // A script without a file finds packages relative to the working directory.
     node.current_dir(folder().join("node"))
         .args(["--input-type=module", "--eval"])
         .arg(include_str!("clients/node.mjs"));
     check_clients("JavaScript", node, NODE_TRIALS).await;
 }
 
-/// What a script tells of its clients.
+/// The output of a script.
 #[derive(Deserialize)]
 struct Told {
     trials: BTreeMap<String, Trial>,
     refusals: BTreeMap<String, Outcome>,
 }
 
-/// The same question, put twice.
+/// The same request without and with the gateway.
 #[derive(Deserialize)]
 struct Trial {
     direct: Outcome,
@@ -93,14 +92,14 @@ struct Trial {
 }
 
 impl Trial {
-    /// All that is known of it, for whoever looks for a mistake.
+    /// Details for debugging.
     fn details(&self) -> String {
         let (direct, gateway) = (self.direct.details(), self.gateway.details());
         format!("direct: {direct}\nthrough the gateway: {gateway}")
     }
 }
 
-/// What a client gave its program.
+/// The result of a client.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Outcome {
@@ -115,8 +114,8 @@ enum Outcome {
 }
 
 impl Outcome {
-    /// Whether it is the document: to the byte where the client gives a text, and by value where it
-    /// gives what it read.
+    /// Whether it is the document: byte for byte if the client returns text, by value if it returns
+    /// parsed JSON.
     fn is(&self, document: &str) -> bool {
         match self {
             Self::Got {
@@ -138,7 +137,7 @@ impl Outcome {
         }
     }
 
-    /// All that is known of it, for whoever looks for a mistake.
+    /// Details for debugging.
     fn details(&self) -> String {
         match self {
             Self::Got { got } => got.to_string(),
@@ -147,7 +146,7 @@ impl Outcome {
     }
 }
 
-/// Has a script make all trials, each with a model of its own that cuts every answer.
+/// Has a script make all trials, each with a separate model that cuts every answer.
 async fn check_clients(language: &str, clients: Command, names: &[&str]) {
     let document = report(6000);
     let mut tried = Vec::new();
@@ -166,7 +165,7 @@ async fn check_clients(language: &str, clients: Command, names: &[&str]) {
         .collect();
     let idle = Door::open(cutting(&document), &[]).await;
     let busy = [Some(Fault::Status(429, Some(1)))];
-    // Otherwise the gateway would ask again, and the client would not notice.
+    // Without retries of the gateway, so that the client sees the failure.
     let without_retries = |settings: &mut Settings| settings.upstream.retries.retries = 0;
     let busy = Door::open_with(cutting(&document), &busy, without_retries).await;
     let stubborn = script(&document, 1200, &[Behaviour::Apologises]);
@@ -196,7 +195,7 @@ async fn check_clients(language: &str, clients: Command, names: &[&str]) {
         let gateway = trial.gateway.shown(&document);
         let gateway = format!("{gateway}, {} calls", asked.len());
         table.push(row(name, &trial.direct.shown(&document), &gateway));
-        // A client that had to try again did not get the document at once.
+        // A client that retried did not get the document the first time.
         let by_client = asked.iter().filter(|request| !asks_for_rest(request));
         let is_whole = trial.gateway.is(&document) && by_client.count() == 1;
         let was_needed = !server.asked().is_empty() && !trial.direct.is(&document);
@@ -215,8 +214,7 @@ fn row(name: &str, direct: &str, gateway: &str) -> String {
     format!("{name:<36} {direct:<30} {gateway}")
 }
 
-/// What a program is told must be what it is told by `OpenAI`, and what could not be made whole
-/// must not look as if it were.
+/// Errors must be those of `OpenAI`, and an incomplete document must not look complete.
 #[track_caller]
 fn check_refusals(refusals: &BTreeMap<String, Outcome>) {
     let expected = [
@@ -239,7 +237,7 @@ fn check_refusals(refusals: &BTreeMap<String, Outcome>) {
     }
 }
 
-/// Whether it is the gateway that asks.
+/// Whether a request is a continuation of the gateway.
 fn asks_for_rest(request: &Value) -> bool {
     let messages = request["messages"].as_array();
     let last = messages.and_then(|messages| messages.last()?["content"].as_str());
@@ -251,7 +249,7 @@ fn cutting(document: &str) -> Script {
     script(document, 1200, &Behaviour::AS_ASKED)
 }
 
-/// The address that a client is given.
+/// The base URL for a client.
 fn base(door: &Door) -> String {
     format!("{}/v1", door.address)
 }
@@ -265,7 +263,7 @@ fn folder() -> PathBuf {
 
 /// Runs a script to its end.
 fn run(mut script: Command, asked: &Value) -> Told {
-    // Keys, addresses and proxies of whoever runs the tests are none of the clients' business.
+    // Without the keys, addresses and proxies of the user.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut script = script
         .env_clear()
@@ -284,7 +282,7 @@ fn run(mut script: Command, asked: &Value) -> Told {
     let said = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{complaints}");
-    // A client may have something to say before.
+    // A client may print other lines before.
     let told = said.lines().last().unwrap_or_default();
     serde_json::from_str(told).unwrap_or_else(|error| panic!("{error}: {said}\n{complaints}"))
 }

@@ -1,4 +1,4 @@
-//! A whole document that violates its strict schema is corrected by the model, with one call.
+//! A complete document that violates its strict schema is corrected by the model, with one call.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn said(text: &str, finish: &str) -> Said {
     Said::streamed_content(text, finish)
 }
 
-/// What the client was given: the content, or the arguments of the tool call.
+/// The content or the tool call arguments that the client got.
 fn given(answer: &Answer) -> Value {
     let message = &answer.last["choices"][0]["message"];
     let arguments = message.pointer("/tool_calls/0/function/arguments");
@@ -85,7 +85,7 @@ async fn a_document_that_violates_its_strict_schema_is_corrected() {
             check_complete(&again, "stop");
             assert_eq!(given(&again), RIGHT);
             assert_eq!(again.got.header("x-overlock-continuations"), "1");
-            assert_eq!(again.calls, 2, "a replay calls nobody");
+            assert_eq!(again.calls, 2, "a replay makes no call");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::schemas::{RIGHT, WRONG, with_schema};
 const CUT: &str = r#"{"rows": ["one", "two", "three", "four", "five", "si"#;
 const REST: &str = r#""five", "six"]}"#;
 
-/// The same reply with what the server reports beside it.
+/// The same reply with additional members.
 fn reporting(mut said: Said, report: &Value) -> Said {
     if let Ok(Value::Object(mut completion)) = serde_json::from_str(&said.body) {
         completion.extend(report.as_object().expect("an object").clone());
@@ -31,7 +31,7 @@ async fn door(replies: Vec<Said>) -> Door<Fake> {
     Door { address, upstream }
 }
 
-/// The first answer is cut; the cache is reported among timings once, and once in the usage.
+/// The first answer is cut. One reply reports the cache in `timings`, the other in `usage`.
 fn cut_and_rest(stream: bool) -> Vec<Said> {
     let first = if stream {
         Said::streamed_content(CUT, "length")
@@ -63,14 +63,17 @@ async fn the_cost_of_a_continued_answer_is_relative_to_one_uncut_answer() {
         let shown = door.get(&format!("/api/runs/{run}")).await.json();
         let added = shown["steps"][1]["result"]["added_bytes"].as_u64();
         let added = added.expect("the rest is joined");
-        // A token of the rest is a byte: all that it repeats is overhead, and so is its prompt.
+        // A token of the continuation is a byte. Its repeated text and its prompt are overhead.
         let overhead = 200 + REST.len() as u64 - added;
         let paid = 300 + 10 + REST.len() as u64;
         assert_eq!(shown["overhead_tokens"], overhead, "{shown}");
         let figure = |tokens: u64| f64::from(u32::try_from(tokens).expect("few tokens"));
         let ratio = figure(paid) / figure(paid - overhead);
-        let told = shown["cost_ratio"].as_f64().expect("a ratio");
-        assert!((told - ratio).abs() < 0.001, "{told} is not {ratio}");
+        let reported = shown["cost_ratio"].as_f64().expect("a ratio");
+        assert!(
+            (reported - ratio).abs() < 0.001,
+            "{reported} is not {ratio}"
+        );
         assert_eq!(shown["cached_tokens"], 90, "{shown}");
         assert_eq!(shown["cache_hit_rate"], 0.3, "{shown}");
         let listed = door.get("/api/runs").await.json();
@@ -112,7 +115,7 @@ async fn a_correction_is_overhead_with_its_prompt_and_its_answer() {
 }
 
 #[tokio::test]
-async fn an_uncut_answer_costs_what_it_costs() {
+async fn an_uncut_answer_has_cost_ratio_1() {
     for (content, is_reported) in [("It is.", true), ("{\"a\": 1}", true), ("It is.", false)] {
         let mut report = json!({
             "usage": { "prompt_tokens": 40, "completion_tokens": 2, "total_tokens": 42 },

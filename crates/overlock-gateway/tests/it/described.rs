@@ -1,8 +1,7 @@
-//! Is the gateway what `/openapi.json` says?
+//! Checks the gateway against `/openapi.json`.
 //!
-//! Schemathesis draws requests from the description, right ones and wrong ones, and holds every
-//! answer against it. `cargo xtask test api` installs it and runs the test here that a plain
-//! `cargo test` leaves out.
+//! Schemathesis generates valid and invalid requests from the description and checks every answer.
+//! `cargo xtask test api` installs it and runs this test, which `cargo test` ignores.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,19 +13,19 @@ use overlock_runs::Record;
 
 use crate::door::{Door, ask, report, script, serve_with};
 
-/// How many requests are drawn for each operation and each way of drawing.
+/// The requests per operation and generation mode.
 const EXAMPLES: &str = "25";
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs schemathesis from PyPI: run cargo xtask test api"]
-async fn the_gateway_is_what_its_description_says() {
+async fn the_gateway_matches_its_description() {
     let script = script(&report(3000), 1000, &Behaviour::AS_ASKED);
     let upstream = ScriptedServer::start(script, &[]).await.expect("a server");
     let store = overlock_store::in_memory().expect("a store");
     let set = |settings: &mut Settings| settings.record = Record::Full;
     let address = serve_with(&upstream.base(), Some(store), set).await;
     let door = Door { address, upstream };
-    // There are runs to be found.
+    // The store has runs.
     for stream in [false, true] {
         let got = door.chat(&ask(stream), &[]).await;
         assert_eq!(got.status, StatusCode::OK);
@@ -44,7 +43,7 @@ async fn the_gateway_is_what_its_description_says() {
         .args(["--max-examples", EXAMPLES, "--generation-database", "none"])
         .args(["--request-timeout", "30", "--continue-on-failure"])
         .args(["--suppress-health-check", "all", "--warnings", "off"])
-        // Proxies and keys of whoever runs the tests are none of its business.
+        // Without the proxies and keys of the user.
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .current_dir(std::env::temp_dir());

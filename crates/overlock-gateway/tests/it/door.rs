@@ -1,4 +1,4 @@
-//! A gateway before a scripted model, and a client that looks at every byte.
+//! A gateway in front of a scripted model, and a client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use tokio::net::TcpListener;
 
 use crate::fake::{Fake, Said};
 
-/// A gateway and what is behind it. Both end with the test.
+/// A gateway and its upstream. Both end with the test.
 pub(crate) struct Door<U = ScriptedServer> {
     pub(crate) address: String,
     pub(crate) upstream: U,
 }
 
-/// What a client gets.
+/// The response that a client gets.
 #[derive(Debug)]
 pub(crate) struct Got {
     pub(crate) status: StatusCode,
@@ -45,7 +45,7 @@ impl Got {
     }
 }
 
-/// A report with sections of several kinds, of about so many bytes.
+/// A report with sections of several kinds, of about this length in bytes.
 pub(crate) fn report(bytes: usize) -> String {
     let mut text = String::from("{\"title\": \"Überblick – 概要\", \"sections\": [");
     for number in 0.. {
@@ -64,7 +64,7 @@ pub(crate) fn report(bytes: usize) -> String {
     text + "\n]}"
 }
 
-/// A model that is cut off after so many bytes.
+/// A model whose answers are cut off after this many bytes.
 pub(crate) fn script(document: &str, breath: usize, behaviours: &[Behaviour]) -> Script {
     Script {
         document: document.to_owned(),
@@ -104,13 +104,13 @@ impl Door<Fake> {
     }
 }
 
-/// Waits until a scripted upstream has been called so often.
+/// Waits until a scripted upstream has had this many calls.
 pub(crate) async fn until_called(upstream: &ScriptedServer, calls: usize) {
     let look = async || upstream.calls();
     eventually("an upstream call", look, |made| *made >= calls).await;
 }
 
-/// Serves before an upstream; the address of the gateway.
+/// Serves in front of an upstream; returns the address of the gateway.
 pub(crate) async fn serve(upstream: &str, set: impl FnOnce(&mut Settings)) -> String {
     serve_with(upstream, None, set).await
 }
@@ -128,7 +128,7 @@ pub(crate) async fn serve_with(
     serve_gateway(gateway.with_definitions(RecordedDefinitions)).await
 }
 
-/// Serves until the test ends; the address of the gateway.
+/// Serves until the test ends; returns the address of the gateway.
 pub(crate) async fn serve_gateway(gateway: Gateway) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -136,7 +136,7 @@ pub(crate) async fn serve_gateway(gateway: Gateway) -> String {
     address
 }
 
-/// Asks for a path, and reads no more than the head of the answer.
+/// Requests a path, and reads only the head of the response.
 pub(crate) async fn open(address: &str, path: &str) -> Response<Incoming> {
     open_with(address, path, &[]).await
 }
@@ -166,7 +166,7 @@ impl<U> Door<U> {
             .await
     }
 
-    /// Sends a chat request whose key another request may still hold, until it is free.
+    /// Sends a chat request again until no other request uses its key.
     pub(crate) async fn chat_once_free(
         &self,
         request: &Value,

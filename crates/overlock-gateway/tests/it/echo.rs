@@ -1,4 +1,4 @@
-//! An upstream that tells what it heard, and waits where it is told to.
+//! An upstream that records its requests, and waits for permits on one path.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio::sync::{Semaphore, mpsc};
 pub(crate) struct Echo {
     pub(crate) base: String,
     state: Arc<State>,
-    /// Hears of every request to `/v1/wait` that arrived, and of every one that was given up.
+    /// Receives every arrival and every cancellation of a request to `/v1/wait`.
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Event {
 }
 
 struct State {
-    /// Each permit lets one request to `/v1/wait` go on.
+    /// Each permit lets one request to `/v1/wait` continue.
     gate: Semaphore,
     heard: AtomicUsize,
     events: mpsc::UnboundedSender<Event>,
@@ -71,12 +71,12 @@ impl Echo {
         }
     }
 
-    /// Lets a request that waits go on.
+    /// Lets a waiting request continue.
     pub(crate) fn let_one_go(&self) {
         self.state.gate.add_permits(1);
     }
 
-    /// How many requests it has had.
+    /// The number of requests so far.
     pub(crate) fn heard(&self) -> usize {
         self.state.heard.load(Ordering::SeqCst)
     }
@@ -87,7 +87,7 @@ impl Echo {
     }
 }
 
-/// Tells when a request is given up that waits.
+/// Reports the cancellation of a waiting request.
 struct Waiting<'a> {
     state: &'a State,
     is_done: bool,
@@ -120,7 +120,7 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Response<Body>
         wait(&state).await;
     }
     if path == "/base/v1/drip" {
-        // One piece at once, and one when somebody says so.
+        // One piece immediately, and one after a permit.
         let pieces = stream::unfold(0, move |sent| {
             let state = Arc::clone(&state);
             async move {

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::door::{Door, Got};
 use crate::fake::{Fake, Said};
 
-/// What a client was told, as it came at once or as a stream.
+/// The answer that a client got, streamed or not.
 #[derive(Debug, Default, PartialEq)]
 struct Told {
     content: String,
@@ -11,7 +11,7 @@ struct Told {
     finish: Vec<Value>,
     error: Option<Value>,
     outcome: String,
-    /// How often the upstream was asked.
+    /// The number of upstream calls.
     calls: usize,
 }
 
@@ -78,7 +78,7 @@ async fn asked(replies: Vec<Said>, request: &Value, headers: &[(&'static str, &s
     Told::read(&got, door.upstream.heard().len())
 }
 
-/// What is told of a content, which must be the same streamed and at once.
+/// The answer for a content, which must be the same streamed and not.
 async fn told(
     content: &str,
     finish: &str,
@@ -136,7 +136,7 @@ async fn a_cut_text_that_begins_with_json_is_cut() {
 }
 
 #[tokio::test]
-async fn a_cut_text_that_begins_with_json_goes_on_if_that_is_wanted() {
+async fn continues_a_cut_text_that_begins_with_json_on_request() {
     for text in CUT_TEXTS {
         let rest = Said::streamed_content(" that is all of it.", "stop");
         let told = told(text, "length", plain, &TEXT, &[rest]).await;
@@ -145,7 +145,7 @@ async fn a_cut_text_that_begins_with_json_goes_on_if_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_bare_document_that_is_called_cut_is_whole() {
+async fn a_bare_document_with_finish_reason_length_is_complete() {
     for text in ["{\"a\": 1}", " [1]\n", "{\"a\": 1}\n```"] {
         check(
             &told(text, "length", plain, &[], &[]).await,
@@ -163,7 +163,7 @@ async fn a_bare_document_that_is_called_cut_is_whole() {
 }
 
 #[tokio::test]
-async fn several_documents_where_one_was_asked_for_are_all_passed_on() {
+async fn passes_on_several_documents_where_one_was_requested() {
     let text = CUT_TEXTS[2];
     check(
         &told(text, "length", as_json, &[], &[]).await,
@@ -178,7 +178,7 @@ async fn several_documents_where_one_was_asked_for_are_all_passed_on() {
 }
 
 #[tokio::test]
-async fn a_document_with_slips_arrives_repaired_without_another_call() {
+async fn repairs_a_document_with_syntax_errors_without_another_call() {
     for (text, repaired) in [
         (
             "{\"a\": [1, 2,], \"c\": \"precious\"}",
@@ -201,7 +201,7 @@ async fn a_document_with_slips_arrives_repaired_without_another_call() {
 }
 
 #[tokio::test]
-async fn a_document_with_slips_that_is_cut_goes_on_from_its_repair() {
+async fn continues_a_cut_document_from_its_repaired_form() {
     let rest = Said::streamed_content("{\"a\": [1, 2], \"c\": \"precious\"}", "stop");
     let text = "{\"a\": [1, 2,], \"c\": \"prec";
     let told = told(text, "length", as_json, &[], &[rest]).await;
@@ -209,7 +209,7 @@ async fn a_document_with_slips_that_is_cut_goes_on_from_its_repair() {
     check(&told, repaired, "stop", 2);
 }
 
-/// Events without the last word of a stream.
+/// Events without the end of a stream.
 fn broken(choices: &[Value]) -> Said {
     let mut said = Said::stream(choices);
     said.body = said.body.replace("data: [DONE]\n\n", "");
@@ -254,7 +254,7 @@ async fn a_stream_that_breaks_off_is_not_called_complete() {
 }
 
 #[tokio::test]
-async fn a_document_outlives_a_stream_that_breaks_off() {
+async fn completes_a_document_whose_stream_breaks_off() {
     let whole = broken(&[piece(0, "{\"a\": [1, 2]}")]);
     let told = asked(vec![whole], &plain(true), &[]).await;
     check(&told, "{\"a\": [1, 2]}", "stop", 1);
@@ -265,7 +265,7 @@ async fn a_document_outlives_a_stream_that_breaks_off() {
 }
 
 #[tokio::test]
-async fn a_text_whose_rest_breaks_off_is_cut() {
+async fn a_text_whose_continuation_breaks_off_is_cut() {
     let (text, more) = (
         "It was a dark and stormy night;",
         " the rain fell in torrents",
@@ -289,7 +289,7 @@ async fn a_cut_document_is_called_cut_even_if_nothing_is_continued() {
 }
 
 #[tokio::test]
-async fn a_tool_call_that_may_be_cut_never_looks_whole() {
+async fn a_tool_call_that_may_be_cut_never_looks_complete() {
     for (arguments, said, headers) in [
         ("{\"city\": \"Ber", json!("tool_calls"), &OFF[..]),
         ("\"cut string", json!("tool_calls"), &[]),

@@ -22,7 +22,7 @@ use crate::fake::{Fake, Said};
 
 const ALL: &str = "/api/runs/events";
 
-/// An event as it was told.
+/// A received event.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) name: String,
@@ -30,7 +30,7 @@ pub(crate) struct Told {
     pub(crate) data: Value,
 }
 
-/// A stream of events that is read event by event.
+/// An event stream that is read event by event.
 pub(crate) struct Listening {
     response: Response<Incoming>,
     read: Vec<u8>,
@@ -56,8 +56,7 @@ impl Listening {
         }
     }
 
-    /// The next event, which must not be waited for in vain; nothing at the end. How far an answer
-    /// is may be told at any time.
+    /// The next event other than progress, which may arrive at any time; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Told> {
         loop {
             let told = self.any().await?;
@@ -67,7 +66,7 @@ impl Listening {
         }
     }
 
-    /// How far the answer is that is being written, once it is so far.
+    /// The first progress event that satisfies a condition.
     async fn growing(&mut self, is_so_far: impl Fn(&Value) -> bool) -> Value {
         loop {
             let told = self.any().await.expect("an event");
@@ -163,7 +162,7 @@ fn grown(steps: &[&Told]) -> String {
 }
 
 #[tokio::test]
-async fn what_happens_in_a_run_is_told_in_order_and_all_of_it() {
+async fn sends_all_events_of_a_run_in_order() {
     for (stream, record) in [
         (false, Record::Full),
         (true, Record::Full),
@@ -194,7 +193,7 @@ async fn what_happens_in_a_run_is_told_in_order_and_all_of_it() {
             (&began["outcome"], &began["iterations"]),
             (&Value::Null, &json!(0))
         );
-        // What is told in the end can be read by then, and is the same.
+        // The last event has the same data as the recorded run.
         for name in ["began_at", "model", "outcome", "iterations"] {
             assert_eq!(ended[name], shown[name], "{name}");
         }
@@ -222,9 +221,9 @@ async fn what_happens_in_a_run_is_told_in_order_and_all_of_it() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_being_written_is_seen_to_grow() {
+async fn reports_the_progress_of_an_answer() {
     for record in [Record::Full, Record::Metadata] {
-        // The second answer stops in the middle and stays open.
+        // The second answer never ends.
         let door = door_with(record, &[None, Some(Fault::Silence(2000))], |settings| {
             let price = |text: &str| text.parse().expect("a price");
             let prices = overlock_budget::Prices {
@@ -248,7 +247,7 @@ async fn an_answer_that_is_being_written_is_seen_to_grow() {
             let step = told.last().expect("a step").data.clone();
             let has_come = |told: &Value| told["number"] == 2 && told["bytes"] != 0;
             let growing = all.growing(has_come).await;
-            // Who comes later sees it too.
+            // A later subscriber gets it too.
             let run = growing["run"].as_str().expect("a name").to_owned();
             let path = format!("/api/runs/{run}/events");
             let mut one = Listening::to(&door.address, &path).await;
@@ -265,7 +264,7 @@ async fn an_answer_that_is_being_written_is_seen_to_grow() {
             let before = step["tokens"].as_u64().expect("a number");
             assert_eq!(number("output_tokens"), before + number("tokens"), "{told}");
             assert!(number("input_tokens") > step["told"]["input"].as_u64().expect("a number"));
-            // A token costs one, so that what it costs is how many there are.
+            // A token costs one, so the cost is the number of tokens.
             let cost = number("input_tokens") + number("output_tokens");
             assert_eq!(told["cost"]["amount"], cost.to_string());
             let text = told["text"].as_str();
@@ -279,9 +278,9 @@ async fn an_answer_that_is_being_written_is_seen_to_grow() {
 }
 
 #[tokio::test]
-async fn one_run_is_told_from_its_beginning_whenever_one_comes() {
+async fn replays_a_run_from_its_beginning_to_late_subscribers() {
     for stream in [false, true] {
-        // The third call is not answered until whoever asked goes away.
+        // The third call is not answered before the client disconnects.
         let door = door(Record::Full, &[None, None, Some(Fault::NoAnswer)]).await;
         let mut all = Listening::to(&door.address, ALL).await;
         let request = ask(stream);
@@ -315,7 +314,7 @@ async fn one_run_is_told_from_its_beginning_whenever_one_comes() {
         assert_eq!(ended.data["outcome"], "partial");
         assert_eq!(ended.data["reason"], "cancelled");
 
-        // The same again when it is over, and only the rest for who had a part of it.
+        // The same after the end, and only the remaining events after a reconnect.
         let path = format!("/api/runs/{run}/events");
         let mut again = Listening::to(&door.address, &path).await;
         let again = again.until("ended").await;
@@ -333,7 +332,7 @@ async fn one_run_is_told_from_its_beginning_whenever_one_comes() {
 }
 
 #[tokio::test]
-async fn a_run_of_which_only_the_story_is_kept_is_told_as_far_as_it_is_known() {
+async fn with_metadata_only_a_late_subscriber_gets_a_lagged_event() {
     let door = door(Record::Metadata, &[None, None, Some(Fault::NoAnswer)]).await;
     let request = ask(false);
     let mut chat = Box::pin(door.chat(&request, &[]));
@@ -349,14 +348,14 @@ async fn a_run_of_which_only_the_story_is_kept_is_told_as_far_as_it_is_known() {
         one = listen => one,
     };
     drop(chat);
-    // Nobody kept the steps that were made before anybody listened.
+    // Steps from before the subscription are not in the log.
     let told = one.until("ended").await;
     assert_eq!(names(&told), ["lagged", "ended"]);
     assert_eq!(told[1].data["iterations"], 2);
 }
 
 #[tokio::test]
-async fn a_run_with_a_key_is_left_and_taken_up_again() {
+async fn a_run_with_a_key_is_interrupted_and_resumed() {
     let door = door(Record::Full, &[None, None, Some(Fault::NoAnswer)]).await;
     let mut all = Listening::to(&door.address, ALL).await;
     let (request, key) = (ask(false), [("idempotency-key", "one")]);
@@ -377,7 +376,7 @@ async fn a_run_with_a_key_is_left_and_taken_up_again() {
     assert_eq!((&rest[0].name[..], &rest[0].data["id"]), ("began", &run));
     assert_eq!(rest[0].data["iterations"], 2);
     assert_eq!(rest[2].data["number"], 3);
-    // What was answered before is answered again without a run.
+    // A replay has no run.
     door.chat(&request, &key).await;
     door.chat(&request, &[]).await;
     let other = all.until("ended").await;
@@ -385,7 +384,7 @@ async fn a_run_with_a_key_is_left_and_taken_up_again() {
     assert_ne!(other[0].data["id"], run);
 }
 
-/// A door whose upstream is asked again once at most, after a moment.
+/// A gateway that retries once.
 async fn once_more(faults: &[Option<Fault>]) -> Door {
     let set = |settings: &mut Settings| {
         settings.upstream.retries.retries = 1;
@@ -395,7 +394,7 @@ async fn once_more(faults: &[Option<Fault>]) -> Door {
 }
 
 #[tokio::test]
-async fn a_call_that_is_made_again_is_told_and_recorded() {
+async fn a_retried_call_is_reported_and_recorded() {
     let unwell = Some(Fault::Status(503, None));
     let door = once_more(&[None, unwell]).await;
     let mut all = Listening::to(&door.address, ALL).await;
@@ -420,7 +419,7 @@ async fn a_call_that_is_made_again_is_told_and_recorded() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_was_asked_again_in_vain_is_told_so() {
+async fn reports_retries_that_failed() {
     let unwell = Some(Fault::Status(503, None));
     let door = once_more(&[None, unwell, unwell]).await;
     door.chat(&ask(false), &[]).await;
@@ -432,7 +431,7 @@ async fn an_upstream_that_was_asked_again_in_vain_is_told_so() {
 }
 
 #[tokio::test]
-async fn who_lost_the_connection_goes_on_where_it_was() {
+async fn a_reconnected_subscriber_continues_after_its_last_event() {
     let door = door(Record::Full, &[]).await;
     let mut all = Listening::to(&door.address, ALL).await;
     door.chat(&ask(false), &[]).await;
@@ -448,7 +447,7 @@ async fn who_lost_the_connection_goes_on_where_it_was() {
         let rest = rest.until("ended").await;
         assert_eq!(names(&rest), names(&told[index + 1..]));
     }
-    // An event of a gateway that was here before, or of none.
+    // An event id of an earlier process, and an invalid one.
     let mut other = Listening::after(&door.address, ALL, Some("1-1")).await;
     assert_eq!(other.next().await.expect("an event").name, "lagged");
     assert_eq!(other.next().await.expect("an event").name, "running");
@@ -470,7 +469,7 @@ async fn stuck(address: &str) -> TcpStream {
     client
 }
 
-/// Large runs, so that more happens than is kept, or than a connection takes.
+/// Large runs, with more events than the log or a connection holds.
 async fn chatter(door: &Door<Fake>, runs: usize) {
     for _ in 0..runs {
         let got = door.chat(&ask(false), &[]).await;
@@ -489,11 +488,11 @@ async fn wordy() -> (Door<Fake>, Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn a_slow_reader_slows_nobody_down_and_is_told_what_it_missed() {
+async fn a_slow_subscriber_gets_a_lagged_event_and_delays_no_run() {
     let (mut door, store) = wordy().await;
     let set = |settings: &mut Settings| {
         settings.record = Record::Full;
-        // However slow the machine is, it is not the connection that is given up.
+        // Long enough that no connection times out on a slow machine.
         settings.limits.write_time = Duration::from_hours(1);
     };
     door.address = serve_with(&door.upstream.base, Some(store), set).await;
@@ -502,7 +501,7 @@ async fn a_slow_reader_slows_nobody_down_and_is_told_what_it_missed() {
     let mut got = Vec::new();
     let mut buffer = vec![0; 1 << 16];
     let lagged = b"event: lagged";
-    // What is searched is only what is new, and a little of what was there before.
+    // Only the new text is searched, with a little of the earlier text.
     loop {
         let from = got.len().saturating_sub(lagged.len());
         let read = within_patience("a lag", client.read(&mut buffer)).await;
@@ -513,16 +512,16 @@ async fn a_slow_reader_slows_nobody_down_and_is_told_what_it_missed() {
             break;
         }
     }
-    // Of 30 runs of 640 kB, no more than what is kept and what a connection holds was sent.
+    // Of 30 runs of 640 kB, at most the log and the buffers of the connection were sent.
     assert!(got.len() < 16 << 20, "{}", got.len());
 }
 
 #[tokio::test]
-async fn the_end_of_the_gateway_is_the_end_of_the_events() {
+async fn event_streams_end_at_shutdown() {
     let (mut door, store) = wordy().await;
     let mut settings = Settings::new(Upstream::new(&door.upstream.base));
     settings.record = Record::Full;
-    // Whoever is waited for is waited for in vain.
+    // The subscriber does not read.
     settings.limits.shutdown_time = Duration::from_hours(1);
     let gateway = Arc::new(Gateway::new(settings, Some(store)).expect("a gateway"));
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
@@ -549,14 +548,14 @@ async fn the_end_of_the_gateway_is_the_end_of_the_events() {
     stop.send(()).expect("it serves");
     let served = within_patience("the gateway to stop", serving).await;
     served.expect("no panic").expect("no error");
-    // Who read all the time is at the end, and who did not is left.
+    // A subscriber that reads gets the end; the connection of the other is closed.
     let read = within_patience("the end of the events", reading).await;
     read.expect("the stream ends as it should");
     drop(unread);
 }
 
 #[tokio::test]
-async fn the_end_of_the_last_run_is_told_before_the_end_of_the_gateway() {
+async fn sends_the_end_of_the_last_run_before_shutdown() {
     let slowly = [Some(Fault::Drip(5)), Some(Fault::Drip(5))];
     let model = script(&report(2000), 1500, &[Behaviour::AsAsked]);
     let upstream = ScriptedServer::start(model, &slowly).await;
@@ -583,10 +582,10 @@ async fn the_end_of_the_last_run_is_told_before_the_end_of_the_gateway() {
 }
 
 #[tokio::test]
-async fn who_leaves_makes_room_for_another() {
+async fn a_disconnected_subscriber_frees_its_slot() {
     let set = |settings: &mut Settings| {
         settings.limits.readers = 1;
-        // Readers take no places from those who ask.
+        // Subscribers hold no concurrency permits.
         settings.limits.concurrent = 1;
         settings.limits.queue = 0;
     };
@@ -603,7 +602,7 @@ async fn who_leaves_makes_room_for_another() {
 }
 
 #[tokio::test]
-async fn a_silent_stream_shows_that_it_is_alive() {
+async fn sends_keep_alive_comments() {
     let set = |settings: &mut Settings| settings.limits.keep_alive = Duration::from_millis(5);
     let door = door_with(Record::Metadata, &[], set).await;
     let mut listening = Listening::to(&door.address, ALL).await;
@@ -623,7 +622,7 @@ fn check_error(got: &Got, status: u16, code: &str) {
 }
 
 #[tokio::test]
-async fn where_nothing_is_recorded_nothing_is_told() {
+async fn sends_no_events_without_recording() {
     let off = door(Record::Off, &[]).await;
     let without_store = Door {
         address: serve("http://127.0.0.1:1/v1", |_| {}).await,
@@ -636,7 +635,7 @@ async fn where_nothing_is_recorded_nothing_is_told() {
 }
 
 #[tokio::test]
-async fn only_runs_that_are_there_are_listened_to_and_only_with_a_key() {
+async fn events_need_an_api_key_and_a_known_run() {
     let set = |settings: &mut Settings| settings.keys = Keys::new(["right-key".to_owned()]);
     let door = door_with(Record::Full, &[], set).await;
     let (run, bad) = (
@@ -654,7 +653,7 @@ async fn only_runs_that_are_there_are_listened_to_and_only_with_a_key() {
 }
 
 #[tokio::test]
-async fn a_run_of_another_process_is_told_as_far_as_it_is_recorded() {
+async fn sends_the_records_of_a_run_of_another_process() {
     let store = overlock_store::in_memory().expect("a store");
     let id = RunId::new(1000, 1);
     let options = ContinuationOptions::default();
@@ -674,7 +673,7 @@ async fn a_run_of_another_process_is_told_as_far_as_it_is_recorded() {
 }
 
 #[tokio::test]
-async fn a_run_that_another_gateway_works_on_is_not_called_left() {
+async fn a_run_of_another_gateway_is_not_reported_as_interrupted() {
     let script = script(&report(12_000), 1500, &Behaviour::AS_ASKED);
     let faults = [None, Some(Fault::NoAnswer)];
     let upstream = ScriptedServer::start(script, &faults).await;
@@ -707,7 +706,7 @@ async fn a_run_that_another_gateway_works_on_is_not_called_left() {
         _ = &mut chat => panic!("it is never answered"),
         listening = looked => listening,
     };
-    // It is called off there, and that is seen here.
+    // The other gateway cancels it, and this one reports it.
     drop(chat);
     let ended = listening.until("ended").await;
     assert_eq!(names(&ended), ["ended"]);
@@ -723,7 +722,7 @@ fn filed() -> (TempDir, impl Fn() -> Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn a_run_whose_gateway_is_gone_is_left_at_once() {
+async fn a_run_whose_gateway_is_gone_is_interrupted_at_once() {
     let (_folder, store) = filed();
     let other = store();
     let (worker, id) = (RunId::new(1, 1), RunId::new(now(), 1));
@@ -765,7 +764,7 @@ async fn a_run_whose_gateway_is_gone_is_left_at_once() {
     drop(held);
     assert_eq!(names(&one.until("left").await), ["left"]);
     assert_eq!(listed().await, [true, false]);
-    // What it took by then was paid for.
+    // Its usage counts.
     for path in ["/api/runs", "/api/runs/totals"] {
         let told = door.get(path).await.json();
         let told = told.get(0).unwrap_or(&told);

@@ -1,4 +1,4 @@
-//! An upstream that says what it is told to, one reply after the other.
+//! An upstream with a list of replies.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,37 +18,37 @@ use overlock_llm::testing::eventually;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// What is said to one request.
+/// One reply.
 #[derive(Clone)]
 pub(crate) struct Said {
-    /// [`NEVER`] if nothing is.
+    /// [`NEVER`] for no reply.
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
-    /// How many bytes a frame of the body has, if it comes in several.
+    /// The bytes of a frame of the body, if it has several.
     pub(crate) frame: Option<usize>,
 }
 
-/// The status of an answer that never comes.
+/// The status of a missing reply.
 const NEVER: u16 = 0;
 
-/// The status of an answer that begins well and never ends.
+/// The status of a reply that never ends.
 const HANGS: u16 = 1;
 
-/// The status of an answer that begins well and breaks off.
+/// The status of a reply that breaks off.
 const BREAKS: u16 = 2;
 
-/// The status of an answer that repeats its body for ever.
+/// The status of a reply that repeats its body without end.
 const FLOODS: u16 = 3;
 
-/// A request as it arrived.
+/// A received request.
 #[derive(Clone)]
 pub(crate) struct Heard {
-    /// What stands after the question mark of the address.
+    /// The query string.
     pub(crate) query: Option<String>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
-    /// The body letter by letter.
+    /// The exact body.
     pub(crate) text: String,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Fake {
 }
 
 impl Fake {
-    /// An upstream with these replies; the last one is given for ever.
+    /// An upstream with these replies; the last one is repeated.
     pub(crate) async fn start(replies: Vec<Said>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let base = format!("http://{}/v1", listener.local_addr().expect("an address"));
@@ -79,12 +79,12 @@ impl Fake {
     }
 
     pub(crate) fn heard(&self) -> Vec<Heard> {
-        self.heard.lock().expect("nobody panicked").clone()
+        self.heard.lock().expect("no panic").clone()
     }
 
-    /// Waits until it has been called so often.
+    /// Waits until it has had this many calls.
     pub(crate) async fn until_called(&self, calls: usize) {
-        let look = async || self.heard.lock().expect("nobody panicked").len();
+        let look = async || self.heard.lock().expect("no panic").len();
         eventually("an upstream call", look, |made| *made >= calls).await;
     }
 }
@@ -96,14 +96,14 @@ async fn answer(
 ) -> Response<UnsyncBoxBody<Bytes, io::Error>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.expect("a body").to_bytes();
-    log.lock().expect("nobody panicked").push(Heard {
+    log.lock().expect("no panic").push(Heard {
         query: head.uri.query().map(str::to_owned),
         headers: head.headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
         text: String::from_utf8_lossy(&body).into_owned(),
     });
     let said = {
-        let mut replies = replies.lock().expect("nobody panicked");
+        let mut replies = replies.lock().expect("no panic");
         let first = replies.front().cloned().expect("a reply");
         if replies.len() > 1 {
             replies.pop_front();
@@ -127,7 +127,7 @@ async fn answer(
             stream::pending().boxed()
         } else {
             let breaks = async {
-                // What was said before is sent only when nothing follows at once.
+                // The beginning is sent only if nothing follows immediately.
                 tokio::task::yield_now().await;
                 Err(io::Error::other("it breaks off"))
             };
@@ -148,7 +148,7 @@ async fn answer(
 }
 
 impl Said {
-    /// Nothing, for as long as anybody waits.
+    /// No reply at all.
     pub(crate) fn never() -> Self {
         Self {
             status: NEVER,
@@ -158,7 +158,7 @@ impl Said {
         }
     }
 
-    /// The same in frames of so many bytes.
+    /// The same in frames of this many bytes.
     pub(crate) fn in_frames(self, size: usize) -> Self {
         Self {
             frame: Some(size),
@@ -213,7 +213,7 @@ impl Said {
         }
     }
 
-    /// A completion with these choices, as it comes at once.
+    /// A completion with these choices, not streamed.
     pub(crate) fn choices(choices: &Value) -> Self {
         Self::json(
             200,

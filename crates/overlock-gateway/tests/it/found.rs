@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::door::{Door, serve_with};
 
-/// More than are looked at together.
+/// More runs than one batch of a search.
 const MANY: u64 = 2500;
 
 fn id(number: u64) -> RunId {
     RunId::new(1_700_000_000_000 + number, number)
 }
 
-/// How a run ended: one in a hundred failed, the very first is cut, and the next did not fit.
+/// The end of a run: one in a hundred failed, the first is cut, and the second did not fit.
 fn ending(number: u64) -> Value {
     let took = json!({
         "input_tokens": 100 + number, "output_tokens": 10, "window": 8192, "peak_tokens": 110,
@@ -138,7 +138,7 @@ async fn sums_are_over_all_recorded_runs() {
 }
 
 #[tokio::test]
-async fn a_run_is_found_however_old_it_is() {
+async fn finds_old_runs() {
     let door = door().await;
     for query in [
         "outcome=partial",
@@ -169,7 +169,7 @@ async fn a_run_is_found_however_old_it_is() {
 }
 
 #[tokio::test]
-async fn pages_follow_one_another_without_a_gap() {
+async fn pages_of_runs_have_no_gaps() {
     let door = door().await;
     for (filter, count) in [
         ("", MANY),
@@ -197,7 +197,7 @@ async fn pages_follow_one_another_without_a_gap() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_looked_for_is_told() {
+async fn rejects_invalid_searches() {
     let door = door().await;
     let fits = format!("/api/runs?q={}", "%C3%A9".repeat(400));
     assert_eq!(door.get(&fits).await.status, StatusCode::OK);

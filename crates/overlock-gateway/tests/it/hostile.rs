@@ -28,7 +28,7 @@ impl Door<Echo> {
     /// Sends bytes and reads until the connection is closed.
     async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect().await;
-        // A gateway that has heard enough may close before it has heard all.
+        // The gateway may close the connection before it has read everything.
         let _ = stream.write_all(bytes).await;
         read(&mut stream).await
     }
@@ -42,12 +42,12 @@ impl Door<Echo> {
 async fn read(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     let read = stream.read_to_end(&mut answer);
-    // A connection may be reset while there is something on its way.
+    // A connection may be reset before all data arrives.
     let _ = within_patience("the connection to be closed", read).await;
     String::from_utf8(answer).expect("text")
 }
 
-/// The answer has this status and says why as `OpenAI` does.
+/// Checks the status and the error format of `OpenAI`.
 #[track_caller]
 fn check(answer: &str, status: u16) {
     let start = format!("HTTP/1.1 {status} ");
@@ -58,7 +58,7 @@ fn check(answer: &str, status: u16) {
     assert!(value["error"]["type"].is_string(), "{answer}");
 }
 
-/// The connection was closed, with or without a word; nothing was done.
+/// Checks that the connection was closed, with or without an error.
 #[track_caller]
 fn check_refused(answer: &str) {
     let is_refused = answer.is_empty() || answer.starts_with("HTTP/1.1 4");
@@ -78,7 +78,7 @@ fn post(path: &str, body: &[u8]) -> Vec<u8> {
 const CHAT: &str = "/v1/chat/completions";
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_no_request() {
+async fn rejects_an_incomplete_body() {
     let door = door(|_| {}).await;
     for body in [
         "content-length: 100\r\n\r\n{\"model\": ",
@@ -97,7 +97,7 @@ async fn a_body_that_breaks_off_is_no_request() {
 }
 
 #[tokio::test]
-async fn nonsense_is_no_request() {
+async fn rejects_malformed_http() {
     let door = door(|_| {}).await;
     let long_path = format!(
         "GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n",
@@ -124,7 +124,7 @@ async fn nonsense_is_no_request() {
 }
 
 #[tokio::test]
-async fn a_flood_of_headers_is_dammed() {
+async fn limits_the_headers() {
     let door = door(|_| {}).await;
     let many: Vec<String> = (0..5000)
         .map(|number| format!("x-{number}: 1\r\n"))
@@ -138,15 +138,15 @@ async fn a_flood_of_headers_is_dammed() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_limit_is_refused_with_a_word() {
+async fn rejects_a_body_over_the_limit() {
     let door = door(|settings| settings.limits.body_bytes = 10_000).await;
     for path in [CHAT, "/api/cut", "/v1/files"] {
-        // It says so, and need not even be sent.
+        // With an announced length, the body need not be sent.
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 100000000\r\n\r\n"
         );
         check(&door.raw(head.as_bytes()).await, 413);
-        // It does not say so.
+        // Without an announced length.
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
              transfer-encoding: chunked\r\n\r\n"
@@ -159,7 +159,7 @@ async fn a_body_beyond_the_limit_is_refused_with_a_word() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_refused() {
+async fn rejects_invalid_utf_8() {
     let door = door(|_| {}).await;
     for path in [CHAT, "/api/cut", "/api/fit"] {
         let body = b"{\"model\": \"x\", \"text\": \"\xff\xfe\"}";
@@ -169,7 +169,7 @@ async fn bytes_that_are_no_text_are_refused() {
 }
 
 #[tokio::test]
-async fn depth_is_no_danger() {
+async fn survives_deeply_nested_documents() {
     let door = door(|_| {}).await;
     let deep = "[".repeat(1_000_000);
     let closed = format!("{deep}{}", "]".repeat(1_000_000));
@@ -192,7 +192,7 @@ async fn depth_is_no_danger() {
 }
 
 #[tokio::test]
-async fn messages_of_wrong_shapes_are_told() {
+async fn rejects_malformed_messages() {
     let door = door(|_| {}).await;
     for messages in [
         "null",
@@ -233,7 +233,7 @@ async fn messages_of_wrong_shapes_are_told() {
 }
 
 #[tokio::test]
-async fn who_takes_too_long_is_not_waited_for() {
+async fn slow_requests_time_out() {
     let door = door(|settings| {
         settings.limits.head_time = Duration::from_millis(50);
         settings.limits.body_time = Duration::from_millis(50);
@@ -284,7 +284,7 @@ async fn a_path_stays_below_the_upstreams_address() {
         check_refused(&door.raw(request.as_bytes()).await);
     }
     assert_eq!(door.upstream.heard(), 0);
-    // Whoever a request is addressed to, it goes to the one upstream.
+    // A request with any host goes to the configured upstream.
     let request = "GET http://evil.example/v1/files?a=b HTTP/1.1\r\nhost: localhost\r\n\
                    connection: close\r\n\r\n";
     let answer = door.raw(request.as_bytes()).await;
@@ -307,7 +307,7 @@ async fn connections_beyond_the_limit_wait_for_a_free_one() {
     assert!(read(&mut second).await.starts_with("HTTP/1.1 200 "));
 }
 
-/// A request whose items are held to a schema that stands for 2^levels copies of another.
+/// A request with a schema that expands to 2^levels copies of another.
 fn with_schema(levels: usize) -> Value {
     let mut definitions = Map::new();
     definitions.insert("d0".to_owned(), json!({ "not": { "const": "b" } }));
@@ -347,7 +347,7 @@ async fn comparisons_with_a_schema_do_not_hold_up_other_requests() {
     let door: Door<Fake> = Door::to_fake(vec![Said::content(&document, "stop")]).await;
     let door = Arc::new(door);
     let answered = Arc::new(AtomicUsize::new(0));
-    // So few that even on a busy machine none of them waits too long for its turn.
+    // Few enough that none of them waits too long on a busy machine.
     let chats: Vec<_> = (0..3)
         .map(|_| {
             let (door, answered) = (Arc::clone(&door), Arc::clone(&answered));
@@ -370,7 +370,7 @@ async fn comparisons_with_a_schema_do_not_hold_up_other_requests() {
     }
 }
 
-/// Asks for an answer without an end: as a chat, or as a request that is passed through.
+/// A request with an endless answer: as a chat, or forwarded.
 fn flood(chat: bool) -> Vec<u8> {
     if !chat {
         return b"GET /v1/files/1 HTTP/1.1\r\nhost: localhost\r\n\r\n".to_vec();
@@ -382,7 +382,7 @@ fn flood(chat: bool) -> Vec<u8> {
     post(CHAT, request.to_string().as_bytes())
 }
 
-/// Clients that do not read take every place; another one that waits in the queue is answered.
+/// Checks that a queued client is answered although clients that do not read hold every permit.
 async fn check_freed(chat: bool, set: impl FnOnce(&mut Settings)) {
     const PLACES: usize = 3;
     let mut replies = vec![Said::flooding(); PLACES];
@@ -440,7 +440,7 @@ async fn a_client_that_reads_slowly_keeps_its_connection() {
     let mut client = TcpStream::connect(address).await.expect("a connection");
     client.write_all(&flood(false)).await.expect("sent");
     let mut buffer = vec![0; 128 << 10];
-    // Altogether it takes longer than the limit.
+    // In total it takes longer than the limit.
     for _ in 0..50 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let read = within_patience("bytes", client.read_exact(&mut buffer)).await;

@@ -29,7 +29,7 @@ fn as_json(stream: bool) -> Value {
     request
 }
 
-/// A message with this end, at once or as a stream.
+/// A message with this finish reason, streamed or not.
 fn message(stream: bool, message: &Value, finish: &Value) -> Said {
     let mut choice = json!({ "index": 0, "finish_reason": finish });
     if stream {
@@ -57,20 +57,20 @@ async fn door(replies: Vec<Said>, record: Record, most_tokens: u64) -> Door<Fake
     Door { address, upstream }
 }
 
-/// A run as it is shown, with its text, once it has ended.
+/// The details of a run with its text, once it has ended.
 async fn shown(door: &Door<Fake>, id: &str) -> Value {
     let path = format!("/api/runs/{id}?text=true");
     let look = async || door.get(&path).await.json();
     eventually("the run to end", look, |run| run["ended_at"].is_number()).await
 }
 
-/// The latest run as it is listed, once it has ended.
+/// The latest run in the list, once it has ended.
 async fn latest(door: &Door<Fake>) -> Value {
     let look = async || door.get("/api/runs").await.json()[0].clone();
     eventually("the run to end", look, |run| run["ended_at"].is_number()).await
 }
 
-/// What the client got, and the run that came of it.
+/// The response and its run.
 async fn run(
     replies: Vec<Said>,
     request: &Value,
@@ -127,7 +127,7 @@ fn check_end(run: &Value, outcome: &str, reason: Option<&str>) {
     assert_eq!(run["reason"].as_str(), reason, "{run}");
 }
 
-/// The text of a step is there in full records, and nowhere in others.
+/// Only full records contain the text of a step.
 #[track_caller]
 fn check_text(run: &Value, record: Record, place: &str, text: &str) {
     if record == Record::Full {
@@ -139,7 +139,7 @@ fn check_text(run: &Value, record: Record, place: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn a_document_that_a_filter_ended_says_so() {
+async fn records_a_document_ended_by_a_content_filter() {
     let cut = "{\"a\": [1, 2, \"thr";
     for (stream, record) in EVERY_WAY {
         for request in [as_json, plain] {
@@ -158,7 +158,7 @@ async fn a_document_that_a_filter_ended_says_so() {
 }
 
 #[tokio::test]
-async fn a_text_that_a_filter_ended_says_so() {
+async fn records_a_text_ended_by_a_content_filter() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![content(stream, "Once upon a", "content_filter")];
         let (_, told) = run(replies, &plain(stream), &[], record).await;
@@ -177,7 +177,7 @@ async fn a_text_that_a_filter_ended_says_so() {
 }
 
 #[tokio::test]
-async fn a_filter_in_a_later_call_is_not_taken_for_an_end() {
+async fn a_content_filter_in_a_continuation_is_not_a_normal_end() {
     let first = "It was a dark and stormy night; the rain fell";
     for (stream, record) in EVERY_WAY {
         let replies = vec![
@@ -192,7 +192,7 @@ async fn a_filter_in_a_later_call_is_not_taken_for_an_end() {
 }
 
 #[tokio::test]
-async fn a_run_tells_the_limits_that_were_sent_and_not_the_room_that_was_planned() {
+async fn records_the_sent_limits_and_not_the_planned_tokens() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![
             content(stream, "{\"rows\": [\"North\", \"So", "length"),
@@ -211,7 +211,7 @@ async fn a_run_tells_the_limits_that_were_sent_and_not_the_room_that_was_planned
                 budgets[0]["limit"],
                 json!({ "asked": asked, "sent": asked })
             );
-            // What is asked for the rest is agreed on with every piece of it.
+            // The limit of a continuation is negotiated for each call.
             let planned = &budgets[1]["adjusted_max_tokens"];
             let limit = json!({ "asked": asked, "sent": planned });
             assert_eq!(budgets[1]["limit"], limit, "{run}");
@@ -226,7 +226,7 @@ const NIGHT: [&str; 3] = [
 ];
 
 #[tokio::test]
-async fn every_call_for_a_text_is_kept_with_its_window_and_its_seam() {
+async fn records_window_and_seam_of_every_call_for_a_text() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![
             content(stream, NIGHT[0], "length"),
@@ -266,8 +266,8 @@ async fn every_call_for_a_text_is_kept_with_its_window_and_its_seam() {
 }
 
 #[tokio::test]
-async fn a_text_that_reached_its_limit_says_which() {
-    // An answer that comes at once is told to have 5 tokens; a stream says nothing, and is counted.
+async fn records_which_limit_a_text_reached() {
+    // The upstream reports 5 tokens without a stream; with one it reports nothing.
     for (stream, limit) in [(false, 14), (true, 16)] {
         let replies = vec![
             content(stream, NIGHT[0], "length"),
@@ -283,7 +283,7 @@ async fn a_text_that_reached_its_limit_says_which() {
 }
 
 #[tokio::test]
-async fn what_nobody_was_to_continue_is_not_called_a_limit_of_the_gateway() {
+async fn an_answer_cut_without_continuation_reached_no_gateway_limit() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![content(stream, NIGHT[0], "length")];
         let (_, told) = run(replies, &plain(stream), &[], record).await;
@@ -300,7 +300,7 @@ async fn what_nobody_was_to_continue_is_not_called_a_limit_of_the_gateway() {
 }
 
 #[tokio::test]
-async fn a_model_that_declines_is_told_as_that() {
+async fn records_that_the_model_declined() {
     let refusal = "I am sorry, I cannot help with that.";
     for (stream, record) in EVERY_WAY {
         for request in [as_json, plain] {
@@ -317,7 +317,7 @@ async fn a_model_that_declines_is_told_as_that() {
 }
 
 #[tokio::test]
-async fn words_where_a_document_was_asked_for_are_told_as_that() {
+async fn records_prose_instead_of_a_document() {
     let words = "I am sorry, but I cannot do that.";
     for (stream, record) in EVERY_WAY {
         for headers in [&[][..], &OFF] {
@@ -362,7 +362,7 @@ async fn an_answer_with_two_documents_in_fences_is_reported_as_it_is_recorded() 
         "First:\n```json\n[1]\n```\nSecond:\n```json\n{\"a\": [1, 2, 3]}\n```\nDone.",
     ] {
         for (stream, record) in EVERY_WAY {
-            // What is compared is in `run`.
+            // `run` makes the comparison.
             run(
                 vec![content(stream, text, "stop")],
                 &as_json(stream),
@@ -389,7 +389,7 @@ async fn a_replay_reports_the_outcome_of_the_first_answer() {
 }
 
 #[tokio::test]
-async fn what_is_no_document_is_counted_as_none() {
+async fn metrics_count_prose_as_no_document() {
     let replies = vec![content(false, "No.", "stop")];
     let door = door(replies, Record::Metadata, 100).await;
     door.chat(&as_json(false), &[]).await;
@@ -399,7 +399,7 @@ async fn what_is_no_document_is_counted_as_none() {
 }
 
 #[tokio::test]
-async fn what_was_mended_is_told() {
+async fn records_the_repairs_of_a_document() {
     let came = "Here:\n```json\n{'a': 1, 'b': [1, 2,]}\n```";
     for (stream, record) in EVERY_WAY {
         let replies = vec![content(stream, came, "stop")];
@@ -419,7 +419,7 @@ async fn what_was_mended_is_told() {
 }
 
 #[tokio::test]
-async fn of_a_document_that_came_as_json_nothing_is_called_mended() {
+async fn records_no_repairs_of_valid_json() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![content(stream, " {\"a\": [1, 2]}\n", "stop")];
         let (_, run) = run(replies, &as_json(stream), &[], record).await;
@@ -428,7 +428,7 @@ async fn of_a_document_that_came_as_json_nothing_is_called_mended() {
 }
 
 #[tokio::test]
-async fn a_fence_around_json_is_told_of_too() {
+async fn records_a_fence_as_a_repair() {
     for (stream, record) in EVERY_WAY {
         let came = "```json\n{\"a\": [1, 2]}\n```";
         let replies = vec![content(stream, came, "stop")];
@@ -441,7 +441,7 @@ async fn a_fence_around_json_is_told_of_too() {
 }
 
 #[tokio::test]
-async fn a_text_that_ended_by_itself_is_kept_where_all_is() {
+async fn records_a_complete_text_in_full_mode() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![content(stream, "Hello! Ports are nice.", "stop")];
         let (_, run) = run(replies, &plain(stream), &[], record).await;
@@ -461,7 +461,7 @@ async fn a_text_that_ended_by_itself_is_kept_where_all_is() {
 }
 
 #[tokio::test]
-async fn a_word_that_nobody_knows_is_told_as_it_came() {
+async fn records_an_unknown_finish_reason_unchanged() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![content(stream, "Once upon", "abort")];
         let (got, told) = run(replies, &plain(stream), &[], record).await;
@@ -474,7 +474,7 @@ async fn a_word_that_nobody_knows_is_told_as_it_came() {
         let (_, told) = run(replies, &plain(stream), &[], record).await;
         check_end(&told, "complete", None);
 
-        // A document tells by itself whether it is whole.
+        // A document shows whether it is complete.
         let replies = vec![content(stream, "{\"a\": 1}", "abort")];
         let (_, told) = run(replies, &as_json(stream), &[], record).await;
         check_end(&told, "complete", None);
@@ -482,7 +482,7 @@ async fn a_word_that_nobody_knows_is_told_as_it_came() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_ended_is_told_as_that() {
+async fn records_an_answer_without_finish_reason() {
     for (stream, record) in EVERY_WAY {
         let said = json!({ "role": "assistant", "content": "Once upon" });
         let replies = vec![message(stream, &said, &Value::Null)];
@@ -494,7 +494,7 @@ async fn an_answer_that_nobody_ended_is_told_as_that() {
 }
 
 #[tokio::test]
-async fn a_call_in_the_older_form_is_an_answer_like_any_other() {
+async fn records_a_legacy_function_call() {
     for (stream, record) in EVERY_WAY {
         let call = json!({ "name": "look", "arguments": "{\"at\": 1}" });
         let said = json!({ "role": "assistant", "content": null, "function_call": call });
@@ -506,7 +506,7 @@ async fn a_call_in_the_older_form_is_an_answer_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_tool_call_that_was_joined_is_kept_as_that() {
+async fn records_a_joined_tool_call() {
     for (stream, record) in EVERY_WAY {
         let call = json!({
             "index": 0, "id": "call_1", "type": "function",
@@ -529,7 +529,7 @@ async fn a_tool_call_that_was_joined_is_kept_as_that() {
 }
 
 #[tokio::test]
-async fn what_had_come_when_a_stream_broke_off_is_kept() {
+async fn records_the_received_part_of_a_broken_stream() {
     for record in [Record::Full, Record::Metadata] {
         let said = Said::streamed_content("Once upon a time", "stop");
         let (begin, _) = said.body.split_once("\"finish_reason\"").expect("an end");
@@ -542,7 +542,7 @@ async fn what_had_come_when_a_stream_broke_off_is_kept() {
     }
 }
 
-/// Asks, goes away as soon as this has come, and gives the run.
+/// Sends a request, disconnects after this text, and returns the run.
 async fn left(
     replies: Vec<Said>,
     request: &Value,
@@ -574,7 +574,7 @@ async fn left(
 }
 
 #[tokio::test]
-async fn whoever_leaves_during_the_first_answer_leaves_what_had_come() {
+async fn records_the_received_part_of_a_first_answer_after_a_disconnect() {
     for record in [Record::Full, Record::Metadata] {
         let text = "Once upon a time there was";
         let replies = vec![Said::hanging(text)];
@@ -598,7 +598,7 @@ async fn whoever_leaves_during_the_first_answer_leaves_what_had_come() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_during_a_later_answer_leaves_what_had_come() {
+async fn records_the_received_part_of_a_continuation_after_a_disconnect() {
     for record in [Record::Full, Record::Metadata] {
         let replies = vec![
             Said::streamed_content("{\"rows\": [\"one\", \"tw", "length"),
@@ -613,7 +613,7 @@ async fn whoever_leaves_during_a_later_answer_leaves_what_had_come() {
         let coming = "{\"rows\": [\"one\", \"two\", \"three\", \"fo";
         check_text(&run, record, "/steps/1/result/raw", coming);
 
-        // So much is held back of a text, as it may be a repetition.
+        // The end of a text is held back, since it may be a repetition.
         let longer = format!("{}{}", NIGHT[1], " and so on".repeat(100));
         let replies = vec![
             Said::streamed_content(NIGHT[0], "length"),
@@ -627,7 +627,7 @@ async fn whoever_leaves_during_a_later_answer_leaves_what_had_come() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_while_one_answer_goes_on_leaves_the_others_too() {
+async fn records_all_choices_after_a_disconnect() {
     for record in [Record::Full, Record::Metadata] {
         let choice = |index: u64, text: &str, finish: Value| json!({ "index": index, "delta": { "content": text }, "finish_reason": finish });
         let other = "{\"rows\": [\"a\", \"b\"]}";
@@ -669,7 +669,7 @@ fn with_prices(model: &str) -> Models {
 }
 
 #[tokio::test]
-async fn what_nobody_counted_is_not_called_nothing() {
+async fn uncounted_tokens_are_unknown_and_not_zero() {
     let uncounted = |text: &str| {
         let said = content(false, text, "stop");
         let mut value: Value = serde_json::from_str(&said.body).expect("JSON");
@@ -693,7 +693,7 @@ async fn what_nobody_counted_is_not_called_nothing() {
         assert_eq!(run["counted_by"], "us", "{run}");
         assert_eq!(run["output_unknown"] == true, is_unknown, "{run}");
         assert_eq!(run["output_tokens"] == 0, is_unknown, "{run}");
-        // Half of what it cost is not what it cost.
+        // A partial cost is not shown as the cost.
         assert_eq!(run["cost"].is_null(), is_unknown, "{run}");
     };
     for (record, is_unknown) in [(Record::Metadata, true), (Record::Full, false)] {
@@ -703,12 +703,12 @@ async fn what_nobody_counted_is_not_called_nothing() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_before_anything_came_has_paid_for_the_prompt() {
+async fn counts_the_prompt_after_a_disconnect_before_any_text() {
     let door = door(vec![Said::never()], Record::Metadata, 65_536).await;
     let request = plain(false);
     let asked = door.chat(&request, &[]);
     tokio::select! {
-        _ = asked => panic!("nobody answers"),
+        _ = asked => panic!("it is never answered"),
         () = door.upstream.until_called(1) => {}
     }
     let run = latest(&door).await;
@@ -718,7 +718,7 @@ async fn whoever_leaves_before_anything_came_has_paid_for_the_prompt() {
 }
 
 #[tokio::test]
-async fn a_retry_goes_on_with_a_text_where_it_was_left() {
+async fn a_retry_continues_an_interrupted_text() {
     for stream in [false, true] {
         let replies = vec![
             content(stream, NIGHT[0], "length"),
@@ -765,7 +765,7 @@ async fn a_retry_goes_on_with_a_text_where_it_was_left() {
 }
 
 #[tokio::test]
-async fn what_is_withheld_or_declined_in_the_rest_of_a_document_is_told_as_that() {
+async fn records_filters_and_refusals_in_continuations() {
     let cut = "{\"rows\": [1, 2, ";
     let words = "I would rather not say more.";
     let declined = json!({ "role": "assistant", "refusal": words });
@@ -786,7 +786,7 @@ async fn what_is_withheld_or_declined_in_the_rest_of_a_document_is_told_as_that(
     }
 }
 
-/// A call of a tool with these arguments.
+/// A tool call with these arguments.
 fn calling(stream: bool, arguments: &str, finish: &str) -> Said {
     let function = json!({ "name": "note", "arguments": arguments });
     let call = json!({ "index": 0, "id": "one", "type": "function", "function": function });
@@ -795,7 +795,7 @@ fn calling(stream: bool, arguments: &str, finish: &str) -> Said {
 }
 
 #[tokio::test]
-async fn a_tool_call_that_is_whole_is_kept_where_all_text_is() {
+async fn records_a_complete_tool_call_in_full_mode() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![calling(stream, "{\"a\": 1}", "tool_calls")];
         let (_, told) = run(replies, &plain(stream), &[], record).await;
@@ -808,7 +808,7 @@ async fn a_tool_call_that_is_whole_is_kept_where_all_text_is() {
 }
 
 #[tokio::test]
-async fn a_client_is_told_what_all_calls_took_whatever_came_of_them() {
+async fn usage_covers_all_calls_even_failed_ones() {
     let replies = vec![
         calling(false, "{\"a\": [1, ", "length"),
         content(true, "no", "stop"),
@@ -823,12 +823,12 @@ async fn a_client_is_told_what_all_calls_took_whatever_came_of_them() {
 }
 
 #[tokio::test]
-async fn what_a_client_left_is_found_as_stopped() {
+async fn finds_cancelled_runs() {
     let door = door(vec![Said::never()], Record::Metadata, 65_536).await;
     let request = plain(false);
     let asked = door.chat(&request, &[]);
     tokio::select! {
-        _ = asked => panic!("nobody answers"),
+        _ = asked => panic!("it is never answered"),
         () = door.upstream.until_called(1) => {}
     }
     let look = async || door.get("/api/runs?outcome=cancelled").await.json();

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use crate::door::{Door, Got, serve_gateway, serve_with};
 use crate::fake::{Fake, Said};
 
-/// An upstream behind gateways that share a store.
+/// An upstream behind several gateways with one store.
 struct Shared {
     folder: TempDir,
     upstream: Fake,
@@ -42,7 +42,7 @@ impl Shared {
         }
     }
 
-    /// A client that asks, and leaves when the upstream has been asked so often.
+    /// A client that disconnects after this many upstream calls.
     async fn left(&self, request: &Value, calls: usize) {
         let door = self.door(|_| {}).await;
         tokio::select! {
@@ -51,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// What a client gets that asks again until the one before it is known to have left.
+    /// The response of a client that retries until the earlier request is known to have ended.
     async fn answered(&self, request: &Value, set: impl FnOnce(&mut Settings)) -> Got {
         self.answered_with(request, &KEY, set).await
     }
@@ -65,7 +65,7 @@ impl Shared {
         self.door(set).await.chat_once_free(request, headers).await
     }
 
-    /// The text of everything that is on the disk.
+    /// The text of all files of the store.
     fn written(&self) -> String {
         let files = std::fs::read_dir(self.folder.path()).expect("a folder");
         let paths = files.map(|file| file.expect("a file").path());
@@ -98,7 +98,7 @@ fn with_schema(stream: bool) -> Value {
     request
 }
 
-/// An answer that comes at once, or the same as a stream.
+/// An answer, streamed or not.
 fn said(stream: bool, content: &str, finish: &str) -> Said {
     if stream {
         Said::streamed_content(content, finish)
@@ -107,8 +107,8 @@ fn said(stream: bool, content: &str, finish: &str) -> Said {
     }
 }
 
-/// A completion, put together from its chunks where it is streamed: the content, the arguments of
-/// each tool call and the end of each choice.
+/// The content, the tool call arguments and the finish reason of each choice, assembled from chunks
+/// if the answer is streamed.
 fn choices(got: &Got, stream: bool) -> Value {
     let told = if stream {
         let events = got.body.split("\n\n");
@@ -160,7 +160,7 @@ const CONTENT: &str = r#"{"note": "looking", "n": [1, 2, 3]}"#;
 const ARGUMENTS: &str = r#"{"city": "Oslo", "days": [1, 2, 3]}"#;
 const OTHER: &str = r#"{"other": "choice", "n": [4, 5, 6]}"#;
 
-/// A first answer of which three parts are cut: a content, the arguments of a tool call beside it,
+/// A first answer with three cut parts: a content, the arguments of a tool call in the same choice,
 /// and the content of another choice.
 fn three_cuts(stream: bool) -> Said {
     let call = json!({ "index": 0, "id": "call_1", "type": "function",
@@ -182,7 +182,7 @@ fn three_cuts(stream: bool) -> Said {
 }
 
 #[tokio::test]
-async fn a_key_whose_client_left_can_be_asked_for_again() {
+async fn a_key_can_be_retried_after_a_disconnect() {
     const CLIENTS: u64 = 60;
     let shared = Shared::new(vec![Said::content("It rains.", "stop")]).await;
     let door = shared.door(|_| {}).await;
@@ -200,7 +200,7 @@ async fn a_key_whose_client_left_can_be_asked_for_again() {
             .write_all(request.as_bytes())
             .await
             .expect("it is sent");
-        // Each client leaves at another moment of its request.
+        // Each client disconnects at a different time.
         tokio::time::sleep(Duration::from_micros(number * 150)).await;
     }
     for key in &keys {
@@ -225,21 +225,21 @@ async fn a_run_is_answered_by_one_gateway_at_a_time() {
     assert_eq!(got.status, StatusCode::CONFLICT, "{}", got.body);
     assert_eq!(got.header("retry-after"), "1");
     assert_eq!(shared.upstream.heard().len(), 1);
-    // Whoever waited for the first one has gone away.
+    // The client of the first request has disconnected.
     let got = shared.answered(&request, |_| {}).await;
     assert_eq!(got.status, StatusCode::OK);
     assert_eq!(shared.upstream.heard().len(), 2);
 }
 
 #[tokio::test]
-async fn a_retry_brings_every_choice_and_tool_call_and_asks_nothing_again() {
+async fn a_retry_returns_all_choices_and_repeats_no_call() {
     let whole = json!([
         { "content": CONTENT, "finish": "tool_calls",
           "calls": [{ "id": "call_1", "name": "weather", "arguments": ARGUMENTS }] },
         { "content": OTHER, "finish": "stop", "calls": [] },
     ]);
     let rests = [CONTENT, ARGUMENTS, OTHER];
-    // Whichever of the calls for the rest is not answered.
+    // For each continuation that is not answered.
     for (stream, unanswered) in [(false, 0), (false, 1), (false, 2), (true, 1), (true, 2)] {
         let mut replies = vec![three_cuts(stream)];
         for (number, rest) in rests.iter().enumerate() {
@@ -282,7 +282,7 @@ async fn a_retry_brings_every_choice_and_tool_call_and_asks_nothing_again() {
 }
 
 #[tokio::test]
-async fn a_text_that_was_cut_is_not_asked_for_from_its_beginning() {
+async fn a_retry_continues_a_cut_text() {
     let first = "It was a dark and stormy night; ";
     let rest = "the rain fell in torrents.";
     for stream in [false, true] {
@@ -309,14 +309,14 @@ async fn a_text_that_was_cut_is_not_asked_for_from_its_beginning() {
 }
 
 #[tokio::test]
-async fn a_document_that_violates_its_schema_is_no_better_the_second_time() {
+async fn a_replay_reports_the_same_schema_violation() {
     for (stream, strict) in [(false, false), (false, true), (true, false), (true, true)] {
         let set = |settings: &mut Settings| settings.strict_schema = strict;
         let shared = Shared::new(vec![said(stream, r#"{"a": 1}"#, "stop")]).await;
         let request = with_schema(stream);
         let first = shared.door(set).await.chat(&request, &KEY).await;
         let again = shared.door(set).await.chat(&request, &KEY).await;
-        // The model is asked for a correction once, and only before anything is sent.
+        // A correction is requested once, and only before any byte is sent.
         let corrections = usize::from(strict && !stream);
         assert_eq!(shared.upstream.heard().len(), 1 + corrections);
         check_violated(&first, stream, strict);
@@ -328,7 +328,7 @@ async fn a_document_that_violates_its_schema_is_no_better_the_second_time() {
 }
 
 #[tokio::test]
-async fn a_document_that_was_gone_on_with_is_held_to_its_schema() {
+async fn a_resumed_document_is_validated() {
     for (stream, strict) in [(false, false), (false, true), (true, false)] {
         let set = |settings: &mut Settings| settings.strict_schema = strict;
         let shared = Shared::new(vec![
@@ -363,7 +363,7 @@ fn check_violated(got: &Got, stream: bool, strict: bool) {
 }
 
 #[tokio::test]
-async fn a_key_that_is_heeded_here_goes_no_further() {
+async fn an_idempotency_key_is_not_forwarded() {
     let shared = Shared::new(vec![
         Said::content(&CONTENT[..25], "length"),
         Said::streamed_content(CONTENT, "stop"),
@@ -379,7 +379,7 @@ async fn a_key_that_is_heeded_here_goes_no_further() {
 }
 
 #[tokio::test]
-async fn a_key_is_one_clients_own_however_they_show_who_they_are() {
+async fn idempotency_keys_are_separate_for_each_client() {
     let shared = Shared::new(vec![Said::content("It rains.", "stop")]).await;
     let door = shared.door(|_| {}).await;
     let mut other = plain(false);
@@ -422,7 +422,7 @@ async fn an_answer_that_fails_names_its_run() {
             let log = Arc::clone(&logged);
             let gateway = Gateway::new(settings, Some(shared.store())).expect("a gateway");
             let gateway = gateway.with_log(move |entry| {
-                log.lock().expect("nobody panicked").push(entry.run.clone());
+                log.lock().expect("no panic").push(entry.run.clone());
             });
             let door = Door {
                 address: serve_gateway(gateway).await,
@@ -432,7 +432,7 @@ async fn an_answer_that_fails_names_its_run() {
             assert_eq!(got.status, StatusCode::BAD_GATEWAY);
             let run = got.header("x-overlock-run").to_owned();
             assert_ne!(run, "");
-            let look = async || logged.lock().expect("nobody panicked").clone();
+            let look = async || logged.lock().expect("no panic").clone();
             let logged = eventually("a log entry", look, |logged| !logged.is_empty()).await;
             assert_eq!(logged, [Some(run)]);
         }
@@ -440,7 +440,7 @@ async fn an_answer_that_fails_names_its_run() {
 }
 
 #[tokio::test]
-async fn the_words_of_a_schema_are_kept_only_with_all_the_others() {
+async fn a_schema_is_recorded_only_with_the_other_texts() {
     for (record, is_kept) in [(Record::Metadata, false), (Record::Full, true)] {
         let shared = Shared::new(vec![Said::content(r#"{"b": 1}"#, "stop")]).await;
         let door = shared.door(|settings| settings.record = record).await;
@@ -452,7 +452,7 @@ async fn the_words_of_a_schema_are_kept_only_with_all_the_others() {
     }
 }
 
-/// What the events of a stream say.
+/// The data of the events of a stream.
 fn events(got: &Got) -> Vec<Value> {
     let data = got.body.split("\n\n");
     let data = data.filter_map(|event| event.strip_prefix("data: "));
@@ -461,7 +461,7 @@ fn events(got: &Got) -> Vec<Value> {
         .collect()
 }
 
-/// A stream of these choices of chunks, and the same said again.
+/// A stream of these choices of chunks, and its replay.
 async fn said_twice(chunks: &[Value]) -> [Got; 2] {
     let shared = Shared::new(vec![Said::stream(chunks)]).await;
     let door = shared.door(|_| {}).await;
@@ -471,7 +471,7 @@ async fn said_twice(chunks: &[Value]) -> [Got; 2] {
     [first, again]
 }
 
-/// Checks what is said again of a stream of these deltas that ends like this.
+/// Checks the replay of a stream with these deltas and this finish reason.
 async fn check_said_again(deltas: &[Value], finish: &str, message: &Value) {
     let delta = |delta| json!({ "index": 0, "delta": delta, "finish_reason": null });
     let mut chunks: Vec<Value> = deltas.iter().map(delta).collect();
@@ -483,7 +483,7 @@ async fn check_said_again(deltas: &[Value], finish: &str, message: &Value) {
 }
 
 #[tokio::test]
-async fn a_function_call_of_the_old_kind_is_said_again() {
+async fn replays_a_legacy_function_call() {
     let deltas = [
         json!({ "role": "assistant", "content": null,
             "function_call": { "name": "weather", "arguments": "" } }),
@@ -496,7 +496,7 @@ async fn a_function_call_of_the_old_kind_is_said_again() {
 }
 
 #[tokio::test]
-async fn a_call_of_a_custom_tool_is_said_again_as_one() {
+async fn replays_a_custom_tool_call() {
     let call = |more: Value| json!({ "tool_calls": [more] });
     let deltas = [
         call(json!({ "index": 0, "id": "call_1", "type": "custom",
@@ -511,7 +511,7 @@ async fn a_call_of_a_custom_tool_is_said_again_as_one() {
 }
 
 #[tokio::test]
-async fn a_name_that_every_piece_of_a_call_repeats_is_said_once() {
+async fn replays_a_repeated_call_name_once() {
     let piece = |arguments: &str| {
         let function = json!({ "name": "w", "arguments": arguments });
         json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function",
@@ -566,7 +566,7 @@ async fn two_calls_with_one_index_are_two_calls() {
 }
 
 #[tokio::test]
-async fn all_that_stands_beside_a_content_is_said_again() {
+async fn replays_all_members_of_a_message() {
     let cite = |at: u64| json!({ "type": "url_citation", "url_citation": { "start_index": at } });
     let deltas = [
         json!({ "role": "assistant", "content": "", "reasoning_content": "Let me " }),
@@ -591,7 +591,7 @@ async fn all_that_stands_beside_a_content_is_said_again() {
 }
 
 #[tokio::test]
-async fn the_likelihoods_of_tokens_are_said_again() {
+async fn replays_logprobs() {
     let piece = |token: &str| {
         let logprobs = json!({ "content": [{ "token": token, "logprob": -0.5 }], "refusal": null });
         json!({ "index": 0, "delta": { "content": token }, "logprobs": logprobs })
@@ -608,7 +608,7 @@ async fn the_likelihoods_of_tokens_are_said_again() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_gone_on_with_keeps_what_stands_beside_it() {
+async fn a_resumed_answer_keeps_all_members_of_its_message() {
     let thought = json!({ "reasoning_content": "Let me see.", "content": &CONTENT[..25] });
     let shared = Shared::new(vec![
         Said::stream(&[
@@ -625,13 +625,13 @@ async fn an_answer_that_is_gone_on_with_keeps_what_stands_beside_it() {
         let delta = &events(&got)[0]["choices"][0]["delta"];
         assert_eq!(delta["reasoning_content"], "Let me see.", "{}", got.body);
         assert_eq!(choices(&got, true)[0]["content"], CONTENT);
-        // Nobody asked what it took, and the upstream did not say it.
+        // Usage was not requested and not reported.
         assert!(!got.body.contains("\"usage\""), "{}", got.body);
     }
 }
 
 #[tokio::test]
-async fn what_stands_beside_an_end_is_told_with_it() {
+async fn replays_members_beside_the_finish_reason() {
     let filtered = json!({ "hate": { "filtered": false, "severity": "safe" } });
     let mut said = Said::stream(&[
         json!({ "index": 0, "delta": { "content": "It " }, "content_filter_results": filtered }),
@@ -666,7 +666,7 @@ async fn what_stands_beside_an_end_is_told_with_it() {
 }
 
 #[tokio::test]
-async fn all_that_is_kept_to_be_said_again_counts() {
+async fn the_size_limit_covers_everything_kept_for_a_replay() {
     let numbers = |_| json!({ "content": "x", "notes": vec![1; 400] });
     let names = |number: usize| {
         let mut delta = json!({ "content": "x" });
@@ -684,7 +684,7 @@ async fn all_that_is_kept_to_be_said_again_counts() {
         let got = shared.door(set).await.chat(&plain(true), &KEY).await;
         let last = events(&got).pop().expect("an event");
         let message = &last["error"]["message"];
-        assert_eq!(*message, "the upstream's answer does not end");
+        assert_eq!(*message, "the upstream's answer is too long");
     }
 }
 
@@ -692,7 +692,7 @@ async fn all_that_is_kept_to_be_said_again_counts() {
 async fn a_replay_says_how_many_messages_were_dropped() {
     let shared = Shared::new(vec![Said::content("Yes.", "stop")]).await;
     let message = json!({ "role": "user", "content": "word ".repeat(500) });
-    let request = json!({ "model": "nobody-knows-it", "messages": vec![message; 40] });
+    let request = json!({ "model": "unknown-model", "messages": vec![message; 40] });
     let dropped = |got: Got| got.header("x-overlock-dropped-messages").to_owned();
     let first = dropped(shared.answered(&request, |_| {}).await);
     assert!(

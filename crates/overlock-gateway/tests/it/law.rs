@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use crate::door::{Door, Got, report, script, serve_with};
 use crate::fake::{Fake, Said};
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Json,
@@ -19,7 +19,7 @@ enum Wanted {
     ToolCall,
 }
 
-/// What an upstream answers to one call.
+/// The reply of the upstream to one call.
 #[derive(Clone, Debug)]
 struct Reply {
     text: String,
@@ -30,13 +30,13 @@ struct Reply {
 struct Case {
     wanted: Wanted,
     replies: Vec<Reply>,
-    /// How many characters an event of the first answer holds.
+    /// The characters in an event of the first answer.
     piece: usize,
-    /// How many bytes a frame of every answer holds.
+    /// The bytes in a frame of every answer.
     frame: usize,
 }
 
-/// What a client gets, and what is recorded.
+/// The response to a client, and the record.
 #[derive(Debug, Default, PartialEq)]
 struct Delivered {
     content: String,
@@ -113,7 +113,7 @@ fn usage() -> Value {
 }
 
 impl Case {
-    /// The replies, the first of which comes as events or as one object.
+    /// The replies; the first is a stream or one object.
     fn replies(&self, is_streamed: bool) -> Vec<Said> {
         let mut later: Vec<Said> = self.replies[1..]
             .iter()
@@ -132,7 +132,7 @@ impl Case {
             ]))
         };
         later.insert(0, first.in_frames(self.frame));
-        // The last reply is given for ever, so it must be one that ends the run.
+        // The last reply is repeated, so it must end the run.
         later.push(Said::json(
             400,
             &json!({ "error": { "message": "no more" } }),
@@ -249,7 +249,7 @@ impl Delivered {
     }
 }
 
-/// A record without what differs from run to run: ids, times and addresses.
+/// A record without ids, times and addresses, which differ from run to run.
 fn recorded(record: &Value) -> Value {
     match record {
         Value::Object(members) => {
@@ -294,7 +294,7 @@ fn tail(text: &str, count: usize) -> &str {
     &text[start.map_or(0, |(at, _)| at)..]
 }
 
-/// How the model goes on with a document that stops somewhere.
+/// The model's continuations of a document that is cut somewhere.
 fn rests(document: &str, at: usize) -> impl Strategy<Value = Reply> + use<> {
     let (kept, rest) = document.split_at(at);
     let (kept, rest) = (kept.to_owned(), rest.to_owned());
@@ -419,8 +419,8 @@ async fn every_behaviour_of_a_model_gives_the_same_answer_streamed_and_not() {
     }
 }
 
-/// What clients get of a first answer that is cut and these answers for the rest, which must be the
-/// same streamed and not.
+/// The response for a cut first answer and these continuations, which must be the same streamed and
+/// not.
 async fn delivered_alike(first: &str, rests: &[&str]) -> Delivered {
     let reply = |text: &str, finish| Reply {
         text: text.to_owned(),

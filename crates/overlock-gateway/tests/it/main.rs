@@ -1,64 +1,64 @@
-//! The gateway from outside, over real connections.
+//! Tests of the gateway over real connections.
 
-// What a client sees of a gateway, and the model behind it.
+// A gateway in front of a model, and a client for it.
 mod door;
-// An upstream that says what it is told to.
+// An upstream with a list of replies.
 mod fake;
-// An upstream that tells what it heard, and waits where it is told to.
+// An upstream that records its requests and can wait.
 mod echo;
 // Pipelines as other processes run them.
 mod stage;
-// Answers that come at once.
+// Answers that are not streamed.
 mod whole;
-// Answers that come as they are written.
+// Streamed answers.
 mod stream;
-// What is no document: tool calls, several answers, plain text, errors.
+// Tool calls, several choices, plain text and errors.
 mod others;
 // Streaming changes nothing but the time of arrival.
 mod law;
 // How the modules of the gateway depend on one another.
 mod modules;
-// What an answer is called at its end, streamed or not.
+// The finish reasons of answers, streamed or not.
 mod endings;
 // Answers that violate a schema of their request.
 mod schemas;
 // Answers that the model is asked to correct.
 mod corrections;
-// What upstreams do that they should not, or not like this.
+// Misbehaviour of upstreams.
 mod upstreams;
 // Servers of known products.
 mod servers;
-// What failed with real models, each behaviour by its name.
+// Behaviour of real models that failed once.
 mod real_models;
-// What is kept, and what is not asked twice.
+// Recorded runs and idempotency keys.
 mod recorded;
-// Strategies are reordered by what has worked.
+// Strategies are reordered by their success.
 mod strategies;
-// First calls that fail for a reason that may pass.
+// First calls that fail temporarily.
 mod retries;
-// What is kept of a run, however its answer ended.
+// The records of runs, for every kind of end.
 mod kept;
-// What is said again to whoever asks the same with the same key.
+// Replays for retries with the same key.
 mod keyed;
-// What stands around a chat: routes, keys, places, the rest of `/v1/`, figures and logs.
+// Routes, keys, queue, forwarded paths, metrics and logs.
 mod shell;
-// What a collector of traces is told.
+// Exported traces.
 mod traces;
-// One object in, one object out, and recorded runs.
+// The JSON API.
 mod api;
-// What answers cost in tokens.
+// The token cost of answers.
 mod cost;
-// Runs that are looked for among all that are recorded, and what they took together.
+// Search in recorded runs, and totals.
 mod found;
-// What is told of runs of pipelines, which other processes make.
+// Pipelines of other processes.
 mod pipelines;
-// What is told of runs while they happen.
+// Event streams of runs.
 mod events;
-// Clients that mean harm, or cannot do better.
+// Hostile and broken clients.
 mod hostile;
-// The gateway and its description, which `cargo xtask test` has compared.
+// The gateway and its API description, compared by `cargo xtask test`.
 mod described;
-// Clients that others wrote, which `cargo xtask test` installs.
+// Third-party clients, which `cargo xtask test` installs.
 mod clients;
 // The page, as files and in a browser, which `cargo xtask test` installs.
 mod page;

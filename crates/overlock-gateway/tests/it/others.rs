@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::door::{Door, Got, ask, report, script};
 use crate::fake::{Heard, Said};
 
-/// What the model is asked to repeat in a call for the rest.
+/// The text that a continuation asks the model to repeat.
 fn overlap(heard: &Heard) -> String {
     let messages = heard.body["messages"].as_array().expect("messages");
     let last = messages.last().expect("one")["content"].as_str();
@@ -55,7 +55,7 @@ fn call(arguments: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_cut_tool_call_becomes_whole() {
+async fn completes_a_cut_tool_call() {
     let message =
         json!({ "role": "assistant", "content": null, "tool_calls": [call(&ARGUMENTS[..20])] });
     let first = json!([{ "index": 0, "message": message, "finish_reason": "length" }]);
@@ -80,7 +80,7 @@ async fn a_cut_tool_call_becomes_whole() {
 }
 
 #[tokio::test]
-async fn a_cut_tool_call_becomes_whole_in_a_stream() {
+async fn completes_a_cut_tool_call_in_a_stream() {
     let first = Said::stream(&[
         json!({ "index": 0, "delta": { "role": "assistant", "content": null } }),
         json!({ "index": 0, "delta": { "tool_calls": [call("")] } }),
@@ -101,7 +101,7 @@ async fn a_cut_tool_call_becomes_whole_in_a_stream() {
 }
 
 #[tokio::test]
-async fn a_tool_call_that_is_cut_again_and_again_becomes_whole() {
+async fn completes_a_tool_call_that_is_cut_repeatedly() {
     let document = report(6000);
     for stream in [false, true] {
         let script = script(&document, 1000, &Behaviour::AS_ASKED);
@@ -125,7 +125,7 @@ async fn a_tool_call_that_is_cut_again_and_again_becomes_whole() {
 }
 
 #[tokio::test]
-async fn a_tool_call_that_stays_cut_never_looks_whole() {
+async fn a_tool_call_that_stays_cut_never_looks_complete() {
     let message = json!({ "role": "assistant", "tool_calls": [call(&ARGUMENTS[..20])] });
     let first = json!([{ "index": 0, "message": message, "finish_reason": "tool_calls" }]);
     let sorry = Said::streamed_content("I'm sorry, I cannot go on.", "stop");
@@ -138,7 +138,7 @@ async fn a_tool_call_that_stays_cut_never_looks_whole() {
 }
 
 #[tokio::test]
-async fn a_whole_tool_call_does_not_hide_one_that_stays_cut() {
+async fn a_complete_tool_call_does_not_hide_one_that_stays_cut() {
     let whole = json!({ "index": 1, "id": "call_2", "type": "function",
                         "function": { "name": "weather", "arguments": ARGUMENTS } });
     let calls = json!([call(&ARGUMENTS[..20]), whole]);
@@ -162,8 +162,8 @@ async fn a_whole_tool_call_does_not_hide_one_that_stays_cut() {
 }
 
 #[tokio::test]
-async fn a_whole_tool_call_is_passed_on_byte_for_byte() {
-    // A call that was demanded ends with `stop`, any other with `tool_calls`.
+async fn passes_on_a_complete_tool_call_byte_for_byte() {
+    // A forced call ends with `stop`, any other with `tool_calls`.
     for finish in ["stop", "tool_calls"] {
         let message = json!({ "role": "assistant", "tool_calls": [call(ARGUMENTS)] });
         let choice = json!([{ "index": 0, "message": message, "finish_reason": finish }]);
@@ -175,7 +175,7 @@ async fn a_whole_tool_call_is_passed_on_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn each_of_several_answers_becomes_whole() {
+async fn completes_each_of_several_choices() {
     let message = |content: &str| json!({ "role": "assistant", "content": content });
     let first = json!([
         { "index": 0, "message": message("[1, 2, 3]"), "finish_reason": "stop" },
@@ -204,7 +204,7 @@ async fn each_of_several_answers_becomes_whole() {
 }
 
 #[tokio::test]
-async fn what_is_whole_is_passed_on_byte_for_byte() {
+async fn passes_on_a_complete_answer_byte_for_byte() {
     for content in [
         "[1, 2, 3]",
         "Hello",
@@ -221,7 +221,7 @@ async fn what_is_whole_is_passed_on_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_stream_of_text_is_passed_on_as_it_came() {
+async fn passes_on_a_text_stream_unchanged() {
     for content in [
         "Hello, how are you?",
         "[Note] this is no JSON \\",
@@ -237,7 +237,7 @@ async fn a_stream_of_text_is_passed_on_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_fence_around_a_document_that_was_asked_for_is_left_out() {
+async fn removes_the_fence_of_a_requested_document() {
     let said = "Here you are:\n```json\n{\"a\": [1, 2]}\n```\nAnything else?";
     let door = Door::to_fake(vec![Said::content(said, "stop")]).await;
     let answer = door.chat(&ask(false), &[]).await.json();
@@ -254,7 +254,7 @@ async fn a_fence_around_a_document_that_was_asked_for_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_document_may_be_called_cut_and_be_whole() {
+async fn a_document_with_finish_reason_length_may_be_complete() {
     let door = Door::to_fake(vec![Said::content("{\"a\": 1}", "length")]).await;
     let got = door.chat(&ask(false), &[]).await;
     assert_eq!(got.json()["choices"][0]["finish_reason"], "stop");
@@ -262,7 +262,7 @@ async fn a_document_may_be_called_cut_and_be_whole() {
 }
 
 #[tokio::test]
-async fn nothing_is_continued_for_those_who_do_not_want_it() {
+async fn continues_nothing_when_switched_off() {
     let said = Said::content("{\"a\": [1, ", "length");
     let door = Door::to_fake(vec![said.clone()]).await;
     let got = door
@@ -306,7 +306,7 @@ async fn an_error_of_the_upstream_arrives_with_its_status_and_shape() {
 }
 
 #[tokio::test]
-async fn what_cannot_fit_is_refused_before_anything_is_paid() {
+async fn rejects_a_request_that_cannot_fit_without_a_call() {
     let door = Door::to_fake(vec![Said::content("no", "stop")]).await;
     let mut request = ask(false);
     request["model"] = json!("gpt-4");
@@ -347,7 +347,7 @@ async fn a_pending_tool_result_that_cannot_fit_is_refused() {
     assert_eq!(door.upstream.heard().len(), 0);
 }
 
-/// One more call needs room for its own words, and what they are about must not give way to them.
+/// The prompt of a continuation must not push the tool result out of the window.
 #[tokio::test]
 async fn a_pending_tool_result_is_not_dropped_for_a_continuation() {
     let cut = || Said::content("{\"rows\": [1, 2, ", "length");
@@ -370,7 +370,7 @@ async fn a_pending_tool_result_is_not_dropped_for_a_continuation() {
 }
 
 #[tokio::test]
-async fn what_is_too_long_is_made_to_fit() {
+async fn trims_a_request_that_is_too_long() {
     let door = Door::to_fake(vec![Said::content("{}", "stop")]).await;
     let mut request = ask(false);
     request["model"] = json!("gpt-4");
@@ -395,7 +395,7 @@ async fn what_is_too_long_is_made_to_fit() {
 }
 
 #[tokio::test]
-async fn a_model_for_trying_is_always_there() {
+async fn the_demo_model_is_always_available() {
     let door = Door::to_fake(vec![Said::json(500, &json!({}))]).await;
     let mut request = plain(false);
     request["model"] = json!("overlock-demo");
@@ -418,10 +418,10 @@ const STORY: &str = "It was a dark and stormy night; the rain fell in torrents, 
                      occasional intervals, when it was checked by a violent gust of wind.";
 
 #[tokio::test]
-async fn a_text_that_was_cut_off_goes_on_if_that_is_wanted() {
+async fn continues_a_cut_text_on_request() {
     let (first, rest) = STORY.split_at(60);
     let answers = [
-        // It repeats what it was asked to, and the second time it does not.
+        // It repeats the end the first time, but not the second time.
         (format!("{first}{}", &rest[..30]), "length"),
         (rest[30..].to_owned(), "stop"),
     ];
@@ -446,7 +446,7 @@ async fn a_text_that_was_cut_off_goes_on_if_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn what_stands_after_the_path_is_said_with_every_call() {
+async fn forwards_the_query_with_every_call() {
     let (first, rest) = ("{\"a\": [1, 2, 3", ", 4]}");
     let replies = vec![
         Said::content(first, "length"),
@@ -474,11 +474,11 @@ async fn what_stands_after_the_path_is_said_with_every_call() {
 }
 
 #[tokio::test]
-async fn how_many_messages_were_dropped_is_told() {
+async fn reports_the_number_of_dropped_messages() {
     let door = Door::to_fake(vec![Said::content("Yes.", "stop")]).await;
     let mut request = plain(false);
     let message = json!({ "role": "user", "content": "word ".repeat(500) });
-    request["model"] = json!("nobody-knows-it");
+    request["model"] = json!("unknown-model");
     request["messages"] = json!(vec![message; 40]);
     let got = door.chat(&request, &[]).await;
     let heard = &door.upstream.heard()[0].body["messages"];
@@ -491,7 +491,7 @@ async fn how_many_messages_were_dropped_is_told() {
 }
 
 #[tokio::test]
-async fn the_model_that_is_always_there_answers_by_its_name() {
+async fn the_demo_model_answers_to_its_name() {
     let door = Door::to_fake(vec![Said::never()]).await;
     let mut request = plain(false);
     request["model"] = json!("overlock-demo");
@@ -502,7 +502,7 @@ async fn the_model_that_is_always_there_answers_by_its_name() {
 }
 
 #[tokio::test]
-async fn several_documents_are_passed_on_as_they_came() {
+async fn passes_on_several_documents_unchanged() {
     for said in [
         "{\"a\": 1}{\"c\": \"precious\"}",
         "{\"a\": 1}\n{\"b\": {\"x\": [1, 2, 3]}}",
@@ -532,7 +532,7 @@ async fn several_documents_are_passed_on_as_they_came() {
 }
 
 #[tokio::test]
-async fn a_cut_call_in_the_older_form_never_looks_whole() {
+async fn a_cut_legacy_call_never_looks_complete() {
     let call = |arguments: &str| json!({ "name": "f", "arguments": arguments });
     for (arguments, word) in [
         ("{\"a\": 1, \"b", "length"),
@@ -566,7 +566,7 @@ async fn a_cut_call_in_the_older_form_never_looks_whole() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_said_back_goes_no_further_on_any_path() {
+async fn redacts_echoed_keys_on_all_paths() {
     let refusal = json!({ "detail": "bad key Bearer sk-up-secret" });
     let set = |settings: &mut Settings| settings.upstream.key = Some("sk-up-secret".to_owned());
     let door = Door::to_fake_with(vec![Said::json(401, &refusal)], set).await;
@@ -576,7 +576,7 @@ async fn a_key_that_is_said_back_goes_no_further_on_any_path() {
 }
 
 #[tokio::test]
-async fn half_a_character_spoils_no_answer() {
+async fn a_lone_surrogate_spoils_no_answer() {
     let body = Said::content("cut here HALF", "length").body;
     let said = Said {
         body: body.replace("HALF", "\\ud83d"),

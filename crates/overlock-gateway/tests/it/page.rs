@@ -1,7 +1,7 @@
 //! The page, in a real browser.
 //!
-//! The browser is not part of the repository. `cargo xtask test page` installs it, names its folder in
-//! an environment variable, and runs the test here that a plain `cargo test` leaves out.
+//! `cargo xtask test page` installs the browser, sets its folder in an environment variable, and runs
+//! the browser test, which `cargo test` ignores.
 
 use std::convert::Infallible;
 use std::fs;
@@ -33,7 +33,7 @@ use crate::fake::{Fake, Said};
 use crate::pipelines::{ANSWER, LOOP};
 use crate::stage::{Play, Playing, Reply, Stage};
 
-/// All files that the page is made of, as it names them.
+/// Files of the page, with their content types.
 const FILES: &[(&str, &str)] = &[
     ("/", "text/html; charset=utf-8"),
     ("/page/style.css", "text/css; charset=utf-8"),
@@ -49,7 +49,7 @@ async fn door(set: impl FnOnce(&mut Settings)) -> Door<()> {
 }
 
 #[tokio::test]
-async fn the_page_is_served_to_anybody_and_may_load_nothing_from_elsewhere() {
+async fn serves_the_page_without_a_key_and_with_a_strict_policy() {
     let door = door(|settings| settings.keys = Keys::new(["a-key".to_owned()])).await;
     for (path, kind) in FILES {
         let got = door.get(path).await;
@@ -66,7 +66,7 @@ async fn the_page_is_served_to_anybody_and_may_load_nothing_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_file_that_has_not_changed_is_not_sent_again() {
+async fn does_not_send_unchanged_files_again() {
     let door = door(|_| {}).await;
     for (path, _) in FILES {
         let got = door.get(path).await;
@@ -81,7 +81,7 @@ async fn a_file_that_has_not_changed_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn the_page_names_only_files_that_are_there() {
+async fn the_page_refers_to_all_its_files_and_no_others() {
     let door = door(|_| {}).await;
     let mut seen = Vec::new();
     let mut waiting = vec!["/".to_owned()];
@@ -115,11 +115,11 @@ async fn the_page_names_only_files_that_are_there() {
     assert_eq!(seen, paths, "all files of the page are named");
 }
 
-/// The gateways that the browser looks at, and what is behind them.
+/// The gateways for the browser, and their upstreams.
 struct Gateways {
     addresses: Value,
     documents: Value,
-    /// The names of runs of pipelines.
+    /// The ids of pipeline runs.
     pipelines: Value,
     scripted: Vec<ScriptedServer>,
     fakes: Vec<Fake>,
@@ -127,7 +127,7 @@ struct Gateways {
 
 const KEY: &str = "the-key-of-the-test";
 
-/// What a model does whose answers are not simply put one after the other.
+/// Behaviours whose answers cannot simply be concatenated.
 const RESTARTS: &[Behaviour] = &[
     Behaviour::RestartsItem,
     Behaviour::OtherSpaces,
@@ -143,7 +143,7 @@ fn full(settings: &mut Settings) {
     settings.continuation.max_iterations = 1000;
 }
 
-/// A store of its own: what is recorded elsewhere is in no other list.
+/// A separate store, so that its runs are in no other list.
 fn own() -> Arc<dyn Store> {
     overlock_store::in_memory().expect("a store")
 }
@@ -170,7 +170,7 @@ impl Gateways {
         gateways
     }
 
-    /// Gateways whose runs are all in one list.
+    /// Gateways with one common store.
     async fn with_one_list(&mut self, whole: &str, hostile: &str) {
         let store = own();
         let as_asked: &[Behaviour] = &Behaviour::AS_ASKED;
@@ -198,18 +198,18 @@ impl Gateways {
         }
     }
 
-    /// Gateways with runs that would disturb others.
+    /// Gateways with separate stores, whose runs would disturb other lists.
     async fn with_lists_of_their_own(&mut self, whole: &str, hostile: &str) {
         let metadata = |settings: &mut Settings| settings.record = Record::Metadata;
         let rest = Said::content(whole, "stop");
         let held = vec![beginning(whole), Said::never()];
         self.before_answers("held", own(), held, full).await;
-        // Its second call is never answered, and whoever asks again gets the rest.
+        // Its second call is never answered; a retry gets the rest.
         let left = vec![beginning(whole), Said::never(), rest];
         self.before_answers("left", own(), left, full).await;
         self.before_answers("ends", own(), ends(), full).await;
         self.before_answers("brief", own(), ends(), metadata).await;
-        // Its second call is not answered at first, and its third never.
+        // Its second call fails at first, and its third always.
         let unwell = Some(Fault::Status(503, None));
         let faults = [None, unwell, unwell, None, unwell, unwell, unwell];
         let waiting = |settings: &mut Settings| {
@@ -227,7 +227,7 @@ impl Gateways {
         let turned = script(&turned(), 120, &Behaviour::AS_ASKED);
         self.before_script("turned", own(), (turned, &[]), full)
             .await;
-        // Some write slowly, so that they can be watched.
+        // Slow answers, to watch their progress.
         let slowly = hostile.replace("item", "<b>item</b>");
         for (name, record) in [("slow", Record::Full), ("unknown", Record::Metadata)] {
             let script = script(&slowly, slowly.len(), &Behaviour::AS_ASKED);
@@ -240,7 +240,7 @@ impl Gateways {
         }
     }
 
-    /// Gateways before models of which something is to be told in words of its own.
+    /// Gateways with upstreams that fail.
     async fn with_what_goes_wrong(&mut self, whole: &str) {
         let aside = Said::content("Shall I go on?", "stop");
         let rest = Said::content(whole, "stop");
@@ -263,14 +263,14 @@ impl Gateways {
             };
             self.before_answers(name, own(), answers, set).await;
         }
-        // Each of its answers takes a while, so that it can be watched.
+        // Each answer takes a while, to watch its progress.
         let watched = script(whole, 700, &Behaviour::AS_ASKED);
         let drips = [Some(Fault::Drip(250)); 9];
         self.before_script("watched", own(), (watched, &drips), full)
             .await;
     }
 
-    /// Gateways that are about what is set and what is stored.
+    /// Gateways with other settings and stores.
     async fn with_other_settings(&mut self, stage: &Stage) {
         let base = self.scripted[0].base();
         let keyed = |settings: &mut Settings| {
@@ -294,7 +294,7 @@ impl Gateways {
         addresses["pipelines_untold"] = json!(serve_with(&base, told, |_| {}).await);
     }
 
-    /// One before a model that writes what a script says.
+    /// A gateway in front of a scripted model.
     async fn before_script(
         &mut self,
         name: &str,
@@ -308,7 +308,7 @@ impl Gateways {
         self.scripted.push(upstream);
     }
 
-    /// One before a model that gives these answers.
+    /// A gateway in front of a model with these answers.
     async fn before_answers(
         &mut self,
         name: &str,
@@ -327,7 +327,7 @@ fn beginning(document: &str) -> Said {
     Said::content(&document[..1987], "length")
 }
 
-/// Two choices, of which the second is cut.
+/// Two choices, the second of them cut.
 fn two_choices() -> Said {
     let choice = |index: usize, content: &str, finish: &str| {
         let message = json!({ "role": "assistant", "content": content });
@@ -343,7 +343,7 @@ fn two_choices() -> Said {
     ]))
 }
 
-/// Two calls of tools, of which the second is cut.
+/// Two tool calls, the second of them cut.
 fn two_calls() -> Said {
     let call = |index: usize, arguments: &str| {
         let function = json!({ "name": "note", "arguments": arguments });
@@ -354,7 +354,7 @@ fn two_calls() -> Said {
     Said::choices(&json!([{ "index": 0, "message": message, "finish_reason": "length" }]))
 }
 
-/// Many steps, with loops and branches, in which every kind of thing happens.
+/// Many steps with loops, branches and every kind of event.
 const ROUNDS: Play<'_> = Play {
     example: "../crates/overlock-gateway/tests/it/page/rounds.yaml",
     question: "Who closes an order, and what is left in the table after that?",
@@ -413,7 +413,7 @@ fn ends() -> Vec<Said> {
     ]
 }
 
-/// A store with more runs than anybody reads at once.
+/// A store with more runs than one page of the list.
 fn crowd() -> Arc<dyn Store> {
     let store = overlock_store::in_memory().expect("a store");
     let written = store.transact(&mut |writes| {
@@ -512,8 +512,8 @@ fn played() -> (Stage, Value) {
     (stage, names)
 }
 
-/// Has a pipeline go on while the browser looks: each path below its address is something to be
-/// done to the run, which is told with the answer.
+/// Controls a pipeline run for the browser: each path of its address is an action. The reply is the
+/// id of the run.
 struct Prompter {
     stage: Stage,
     playing: Mutex<Option<Playing>>,
@@ -544,7 +544,7 @@ impl Prompter {
         address
     }
 
-    /// Does what a path says; the name of the run that it is about.
+    /// Performs the action of a path, and returns the id of the run.
     fn act(&self, path: &str) -> String {
         let mut held = self.playing.lock().expect("no panic");
         let mut words = path.trim_start_matches('/').split('/');
@@ -567,11 +567,11 @@ impl Prompter {
                     "end" => drop(playing.end()),
                     "kill" => playing.kill(),
                     "call-off" => playing.call_off(),
-                    word => panic!("nobody knows how to {word}"),
+                    word => panic!("unknown action {word}"),
                 }
                 return id;
             }
-            (word, None) => panic!("there is nothing to {word}"),
+            (word, None) => panic!("no run to {word}"),
         };
         let id = playing.id.to_string();
         *held = Some(playing);
@@ -579,7 +579,7 @@ impl Prompter {
     }
 }
 
-/// A model of the table that has prices.
+/// A model of the registry with prices.
 fn priced(name: &str) -> (String, Model) {
     let price = |text: &str| text.parse().expect("a price");
     let prices = Prices {
@@ -594,7 +594,7 @@ fn priced(name: &str) -> (String, Model) {
     (name.to_owned(), model)
 }
 
-/// A document that is good to look at.
+/// A readable sample document.
 fn levels() -> String {
     const STATIONS: &str = "North Quay,South Quay,Lock,Lighthouse,Ferry,Old Mole,Yard,Bridge";
     const DAYS: &str = "Mon Tue Wed Thu Fri Sat Sun";
@@ -617,7 +617,7 @@ fn levels() -> String {
     )
 }
 
-/// A document that wants to be taken for a page, and is long.
+/// A long document with HTML and scripts.
 fn hostile() -> String {
     let items: Vec<Value> = (0..10_000)
         .map(|number| json!({ "number": number, "name": format!("<b>item {}</b>", number * 7919) }))
@@ -632,7 +632,7 @@ fn hostile() -> String {
     .to_string()
 }
 
-/// A document that is written from right to left, and turns what stands around it if it may.
+/// A document with right-to-left text and direction controls.
 fn turned() -> String {
     let rows: Vec<Value> = (0..9)
         .map(|number| json!({ "שם": format!("נמל {number} (צפון)"), "rule": "\u{202e}\u{2066}// for all\u{2069} \u{2066}" }))
@@ -677,12 +677,12 @@ fn browse(asked: &Value) -> Value {
     let folder: PathBuf = std::env::var_os("OVERLOCK_PAGE")
         .expect("`cargo xtask test page` installs a browser and runs this test")
         .into();
-    // Packages are looked for from the folder in which a script without a file is run.
+    // A script without a file finds packages relative to the working directory.
     let mut node = Command::new("node")
         .current_dir(&folder)
         .args(["--input-type=module", "--eval"])
         .arg(include_str!("page/browser.mjs"))
-        // Proxies of whoever runs the tests are none of the browser's business.
+        // Without the proxies of the user.
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", &folder)

@@ -11,7 +11,7 @@ use crate::door::{Door, serve_with};
 use crate::events::{Listening, Told, names};
 use crate::stage::{Play, Playing, Reply, Stage};
 
-/// A gateway on the store of pipelines that other processes run.
+/// A gateway with the store of pipelines of other processes.
 async fn door(stage: &Stage, record: Record) -> Door<()> {
     let set = |settings: &mut Settings| settings.record = record;
     Door {
@@ -20,7 +20,7 @@ async fn door(stage: &Stage, record: Record) -> Door<()> {
     }
 }
 
-/// What finds its answer at once.
+/// A pipeline without loops.
 pub(crate) const ANSWER: Play<'_> = Play {
     example: "answer_from_code.yaml",
     question: "Who closes an order for good?",
@@ -46,7 +46,7 @@ async fn listen(door: &Door<()>, id: &RunId, after: Option<&str>) -> Listening {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_of_another_process_is_listed_as_what_it_is_at_any_time() {
+async fn lists_the_current_state_of_a_run_of_another_process() {
     let stage = Stage::new();
     let door = door(&stage, Record::Metadata).await;
     let check = async |id: &RunId, outcome: Value, is_left: bool| {
@@ -67,7 +67,7 @@ async fn a_run_of_another_process_is_listed_as_what_it_is_at_any_time() {
     check(&id, Value::Null, false).await;
     playing.call_off();
     check(&id, json!("cancelled"), false).await;
-    // One that goes on has no end, whatever end it had.
+    // A resumed run loses the end it had.
     let playing = stage.resume(&id, ANSWER.replies);
     check(&id, Value::Null, false).await;
     playing.end();
@@ -75,7 +75,7 @@ async fn a_run_of_another_process_is_listed_as_what_it_is_at_any_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_in_a_pipeline_of_another_process_is_told_while_it_happens() {
+async fn sends_the_events_of_a_pipeline_of_another_process() {
     let stage = Stage::new();
     let door = door(&stage, Record::Full).await;
     let playing = answer(&stage);
@@ -88,7 +88,7 @@ async fn what_happens_in_a_pipeline_of_another_process_is_told_while_it_happens(
     }
     assert_eq!(told[0].name, "began");
     assert_eq!(told[0].data["pipeline"], "answer_from_code");
-    // The model has not answered, and nothing more is told before it has.
+    // No event is sent before the model answers.
     playing.cue(1);
     told.extend(one.until("ended").await);
     playing.end();
@@ -111,7 +111,7 @@ async fn what_happens_in_a_pipeline_of_another_process_is_told_while_it_happens(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_only_metadata_are_recorded_no_text_of_a_pipeline_is_told() {
+async fn pipeline_events_have_no_text_with_metadata_only() {
     let stage = Stage::new();
     let door = door(&stage, Record::Metadata).await;
     let playing = answer(&stage);
@@ -127,7 +127,7 @@ async fn where_only_metadata_are_recorded_no_text_of_a_pipeline_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_comes_again_goes_on_where_they_were_and_hears_that_somebody_took_it_up() {
+async fn a_reconnected_subscriber_learns_that_the_run_was_resumed() {
     let stage = Stage::new();
     let door = door(&stage, Record::Full).await;
     let playing = answer(&stage);
@@ -135,7 +135,7 @@ async fn who_comes_again_goes_on_where_they_were_and_hears_that_somebody_took_it
     let mut one = listen(&door, &id, None).await;
     while one.next().await.expect("an event").data["step_id"] != "manage_budget" {}
     playing.kill();
-    // Nobody knows whether that goes on.
+    // The stream ends at an interruption.
     assert_eq!(names(&one.until("left").await), ["left"]);
     assert!(one.next().await.is_none());
     let again = listen(&door, &id, Some("4")).await.until("left").await;
@@ -153,7 +153,7 @@ async fn who_comes_again_goes_on_where_they_were_and_hears_that_somebody_took_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_readers_of_one_run_hear_the_same() {
+async fn all_subscribers_of_a_run_get_the_same_events() {
     let stage = Stage::new();
     let door = Arc::new(door(&stage, Record::Full).await);
     let playing = stage.play(&LOOP);
@@ -178,14 +178,14 @@ async fn many_readers_of_one_run_hear_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_calls_of_a_pipeline_are_paid_for_once_however_often_it_was_resumed() {
+async fn counts_each_call_of_a_resumed_pipeline_once() {
     let stage = Stage::new();
     let door = priced_door(&stage).await;
     let whole = stage.play(&LOOP);
     let interrupted = stage.play(&LOOP);
     let ids = [whole.id.clone(), interrupted.id.clone()];
     whole.end();
-    // After three answers, the last of which was cut.
+    // After three answers, the last one cut.
     interrupted.cue(3);
     let mut one = listen(&door, &ids[1], None).await;
     for _ in 0..3 {
@@ -195,7 +195,7 @@ async fn all_calls_of_a_pipeline_are_paid_for_once_however_often_it_was_resumed(
     stage.resume(&ids[1], &LOOP.replies[3..]).end();
     for id in ids {
         let shown = door.get(&format!("/api/runs/{id}")).await.json();
-        // Four calls that read 400 tokens each, and the words of their answers.
+        // Four calls with 400 input tokens each, and their answers.
         assert_eq!(shown["input_tokens"], 1600, "{shown}");
         let output = shown["output_tokens"].as_u64().expect("a number");
         let millionths = 1600 + 1000 * output;
@@ -209,7 +209,7 @@ async fn all_calls_of_a_pipeline_are_paid_for_once_however_often_it_was_resumed(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_has_not_ended_tells_tokens_window_and_cost_of_the_same_calls() {
+async fn an_unfinished_run_has_tokens_window_and_cost_of_the_same_calls() {
     let stage = Stage::new();
     let door = priced_door(&stage).await;
     let check = async |id: &RunId, calls: u64| {
@@ -237,7 +237,7 @@ async fn a_run_that_has_not_ended_tells_tokens_window_and_cost_of_the_same_calls
     };
     let playing = stage.play(&LOOP);
     let id = playing.id.clone();
-    // After three answers, the last of which was cut: its step is not done.
+    // After three answers, the last one cut: its step is unfinished.
     playing.cue(3);
     let mut one = listen(&door, &id, None).await;
     for _ in 0..3 {
@@ -278,7 +278,7 @@ async fn a_run_that_has_not_ended_tells_tokens_window_and_cost_of_the_same_calls
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_answer_within_a_step_tells_what_it_took() {
+async fn reports_the_usage_of_every_answer_in_a_step() {
     let stage = Stage::new();
     let door = priced_door(&stage).await;
     let playing = stage.play(&LOOP);
@@ -303,19 +303,19 @@ async fn every_answer_within_a_step_tells_what_it_took() {
     let shown = door.get(&format!("/api/runs/{id}")).await.json();
     assert_eq!(shown["input_tokens"], input, "{shown}");
     assert_eq!(shown["output_tokens"], output, "{shown}");
-    // Who has read the run knows which events are in what was read.
+    // The record number says which events a client has read already.
     let told = listen(&door, &id, None).await.until("answer").await;
     assert!(last(&told).data["entry"].as_u64() <= shown["entries"].as_u64());
     playing.kill();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_answered_in_a_step_that_is_not_done_is_shown() {
+async fn shows_the_answers_of_an_unfinished_step() {
     let stage = Stage::new();
     let door = door(&stage, Record::Full).await;
     let playing = stage.play(&LOOP);
     let id = playing.id.clone();
-    // The last of three is the first of its step.
+    // The last of three answers is the first of its step.
     playing.cue(3);
     let mut one = listen(&door, &id, None).await;
     for _ in 0..3 {
@@ -345,7 +345,7 @@ async fn what_was_answered_in_a_step_that_is_not_done_is_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pause_begins_with_an_end_and_is_told_as_the_most_it_can_be_without_one() {
+async fn a_pause_is_exact_after_an_end_and_an_upper_limit_otherwise() {
     let stage = Stage::new();
     let door = door(&stage, Record::Metadata).await;
     let store = stage.store();
@@ -368,7 +368,7 @@ async fn a_pause_begins_with_an_end_and_is_told_as_the_most_it_can_be_without_on
     check(&id, Value::Null, Value::Null).await;
     let last_at = listed(&door, &id).await["last_at"].as_u64();
     let last_at = last_at.expect("a time");
-    // Whoever takes it up says so at once: the pause is known while the first step is done.
+    // Resuming is recorded immediately, so the pause is known during the first step.
     let taken_up = json!({ "kind": "taken_up", "at": last_at + 9000 });
     add(&id, taken_up);
     check(&id, json!(9000), json!(true)).await;
@@ -377,7 +377,7 @@ async fn a_pause_begins_with_an_end_and_is_told_as_the_most_it_can_be_without_on
     add(&id, taken_up);
     check(&id, json!(14_000), json!(true)).await;
 
-    // Of a run that was called off it is known when.
+    // The time of a cancellation is known.
     let stopped = answer(&stage);
     let id = stopped.id.clone();
     stopped.call_off();
@@ -389,7 +389,7 @@ async fn a_pause_begins_with_an_end_and_is_told_as_the_most_it_can_be_without_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_with_several_models_names_them_and_tells_what_is_known_of_its_cost() {
+async fn lists_all_models_of_a_run_and_its_known_cost() {
     let stage = Stage::new();
     let door = priced_door(&stage).await;
     let playing = stage.play(&Play {
@@ -398,7 +398,7 @@ async fn a_run_with_several_models_names_them_and_tells_what_is_known_of_its_cos
     });
     let id = playing.id.clone();
     playing.end();
-    // Nobody was asked, so that nothing lacks a price.
+    // Without calls, no price is missing.
     let misfit = stage.play(&Play {
         max_context_tokens: Some(20),
         ..ANSWER
@@ -426,7 +426,7 @@ async fn a_run_with_several_models_names_them_and_tells_what_is_known_of_its_cos
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_command_that_goes_on_with_a_run_names_the_store() {
+async fn the_resume_command_names_the_store() {
     let stage = Stage::new();
     let set = |settings: &mut Settings| settings.store_shown = Some("sqlite:///my runs.db".into());
     let named = Door {
@@ -447,7 +447,7 @@ async fn the_command_that_goes_on_with_a_run_names_the_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_that_cannot_be_read_is_an_error_and_no_panic() {
+async fn an_unreadable_record_is_an_error_and_no_panic() {
     let stage = Stage::new();
     let door = door(&stage, Record::Full).await;
     let playing = answer(&stage);
@@ -465,7 +465,7 @@ async fn a_record_that_cannot_be_read_is_an_error_and_no_panic() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_says_in_which_step_a_pipeline_failed_and_why() {
+async fn lists_the_failed_step_and_its_error() {
     let stage = Stage::new();
     let door = door(&stage, Record::Metadata).await;
     let check = async |replies: &[Reply], max: Option<u64>, step: &str, why: &str| {
@@ -494,7 +494,7 @@ async fn a_list_says_in_which_step_a_pipeline_failed_and_why() {
     let why = "the new texts alone take 312 tokens of at most 20";
     let shown = check(&[], Some(20), "manage_budget", why).await;
     assert!(shown["hint"].is_string(), "{shown}");
-    // It is found by all that it says of itself.
+    // It is found by all of its texts.
     let found = door.get("/api/runs?q=PIPELINE_BUDGET_MISCONFIG").await;
     assert_eq!(found.json()[0]["id"], shown["id"], "{}", found.body);
 
@@ -507,7 +507,7 @@ async fn a_list_says_in_which_step_a_pipeline_failed_and_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_whom_nobody_answers_nothing_is_counted() {
+async fn counts_no_tokens_without_an_answer() {
     let stage = Stage::new();
     let door = door(&stage, Record::Full).await;
     let playing = stage.play(&Play {
@@ -524,17 +524,17 @@ async fn of_whom_nobody_answers_nothing_is_counted() {
     }
     let failed = &shown["trace"][4];
     assert_eq!(failed["input_tokens"], Value::Null, "{failed}");
-    // What was to be sent is told all the same.
+    // The prepared tokens are reported all the same.
     assert!(failed["window"]["input_token_count"].as_u64() > Some(0));
 
-    // Once somebody answers, that is counted once.
+    // An answer after a resume is counted once.
     stage.resume(&id, ANSWER.replies).end();
     let shown = listed(&door, &id).await;
     assert_eq!(shown["input_tokens"], 400, "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_step_took_before_it_failed_is_counted_once() {
+async fn counts_the_usage_of_a_failed_step_once() {
     let stage = Stage::new();
     let door = door(&stage, Record::Full).await;
     let replies = [&LOOP.replies[..3], &[Reply::Unreachable]].concat();
@@ -552,7 +552,7 @@ async fn what_a_step_took_before_it_failed_is_counted_once() {
     stage.resume(&id, &LOOP.replies[3..]).end();
     assert_eq!(listed(&door, &id).await["input_tokens"], 1600);
 
-    // Nor is anything forgotten of a step that is called off in the middle.
+    // The usage of a cancelled step counts too.
     let playing = stage.play(&LOOP);
     let id = playing.id.clone();
     playing.cue(3);
@@ -569,10 +569,10 @@ async fn what_a_step_took_before_it_failed_is_counted_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_step_tells_what_the_model_was_asked_and_what_it_answered() {
+async fn a_step_shows_its_prompt_and_answer() {
     let stage = Stage::new();
     let door = door(&stage, Record::Full).await;
-    // More was said before than any window holds.
+    // The history is larger than the window.
     let long = "word ".repeat(100_000);
     let history = ["What is an order?", &long, "And who closes it?"];
     for history in [&[][..], &history] {
@@ -582,7 +582,7 @@ async fn a_step_tells_what_the_model_was_asked_and_what_it_answered() {
         let shown = door.get(&format!("/api/runs/{id}?text=true")).await.json();
         let trace = shown["trace"].as_array().expect("a list");
         let calls = trace.iter().filter(|event| event["action"] == "call_model");
-        // The third step was asked twice, since its first answer was cut.
+        // The third step has two calls, since its first answer was cut.
         for (event, (call, said)) in calls.zip([(0, "search"), (1, "dbo.Orders"), (2, "answer")]) {
             assert_eq!(event.get("asked"), None, "it is told with its step only");
             let path = format!("/api/runs/{id}/steps/{}", event["number"]);
@@ -612,7 +612,7 @@ async fn a_step_tells_what_the_model_was_asked_and_what_it_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_step_tells_no_text_where_only_metadata_are_recorded() {
+async fn a_step_shows_no_text_with_metadata_only() {
     let stage = Stage::new();
     let door = door(&stage, Record::Metadata).await;
     let playing = stage.play(&Play {
@@ -660,7 +660,7 @@ async fn a_step_tells_no_text_where_only_metadata_are_recorded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_that_is_let_in_again_is_told_to_be_one() {
+async fn marks_repeated_texts() {
     let stage = Stage::new();
     let door = door(&stage, Record::Full).await;
     let playing = stage.play(&Play {
@@ -703,11 +703,11 @@ async fn a_text_that_is_let_in_again_is_told_to_be_one() {
     assert_eq!(second["divider"], "<<<New content");
 }
 
-/// What asks for more once, and then for so much that the context has to be summarised.
+/// A loop that searches twice and then must summarise the context.
 pub(crate) const LOOP: Play<'_> = Play {
     example: "compaction_loop.yaml",
     question: "Who closes an order?",
-    // So little that it is not enough.
+    // A budget that is too small.
     max_context_tokens: Some(450),
     first_model: None,
     history: &[],
@@ -719,7 +719,7 @@ pub(crate) const LOOP: Play<'_> = Play {
     ],
 };
 
-/// A gateway that knows what one model costs.
+/// A gateway with prices for one model.
 async fn priced_door(stage: &Stage) -> Door<()> {
     let price = |text: &str| text.parse().expect("a price");
     let prices = Prices {

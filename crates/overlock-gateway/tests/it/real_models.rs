@@ -25,7 +25,7 @@ use crate::door::{Door, Got, report, script, serve};
 use crate::fake::Said;
 use crate::servers::{ask, check_prefills, check_whole, content_of, door, streamed};
 
-/// A gateway that nobody has configured, before a server whose model says so many bytes at once.
+/// An unconfigured gateway in front of a server whose answers are cut after this many bytes.
 async fn door_with(manner: Manner, document: &str, breath: usize, does: &[Behaviour]) -> Door {
     let script = script(document, breath, does);
     let upstream = ScriptedServer::start_as(manner, script, &[]).await;
@@ -37,7 +37,7 @@ async fn door_with(manner: Manner, document: &str, breath: usize, does: &[Behavi
     Door { address, upstream }
 }
 
-/// Whatever this server does, the client gets the document.
+/// Checks that the client gets the document for each behaviour of the server.
 async fn check_comes_home(manner: Manner, document: &str, does: &[Behaviour]) {
     for streams in [false, true] {
         let door = door_with(manner, document, 300, does).await;
@@ -398,7 +398,7 @@ async fn the_window_of_the_running_model_is_not_exceeded() {
             );
         }
         let refused = door.upstream.refused_for_size();
-        // A server that does not count refuses each of the two requests at most once.
+        // A server without token counts rejects each of the two requests at most once.
         let most = if manner == Manner::LlamaCpp { 0 } else { 2 };
         assert!(refused <= most, "{manner:?}: {refused} were refused");
     }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::door::{Door, ask, report, script, serve_with, until_called};
 use crate::fake::{Fake, Said};
 
-/// A model behind gateways that share a store.
+/// A model behind several gateways with one store.
 struct Shared {
     folder: TempDir,
     document: String,
@@ -45,7 +45,7 @@ impl Shared {
         }
     }
 
-    /// The text of everything that is on the disk.
+    /// The text of all files of the store.
     fn written(&self) -> String {
         let files = std::fs::read_dir(self.folder.path()).expect("a folder");
         let texts = files.map(|file| std::fs::read(file.expect("a file").path()).expect("bytes"));
@@ -61,7 +61,7 @@ fn content(answer: &Value) -> &str {
         .expect("a text")
 }
 
-/// The runs, once the last of them is written.
+/// The runs, once all of them are written.
 async fn runs(door: &Door<()>, count: usize) -> Vec<Value> {
     let look = async || {
         let runs = door.get("/api/runs").await.json();
@@ -74,7 +74,7 @@ async fn runs(door: &Door<()>, count: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_happened_is_kept_and_not_what_was_said() {
+async fn records_metadata_without_text() {
     for stream in [false, true] {
         let shared = Shared::new(&[]).await;
         let door = shared.door(Record::Metadata).await;
@@ -98,7 +98,7 @@ async fn what_happened_is_kept_and_not_what_was_said() {
 }
 
 #[tokio::test]
-async fn nobody_pays_for_a_call_that_the_upstream_would_not_have() {
+async fn a_rejected_call_costs_nothing() {
     let shared = Shared::new(&[None, Some(Fault::Status(400, None))]).await;
     let door = shared.door(Record::Full).await;
     let usage = door.chat(&ask(false), &[]).await.json()["usage"].clone();
@@ -123,7 +123,7 @@ async fn nobody_pays_for_a_call_that_the_upstream_would_not_have() {
 }
 
 #[tokio::test]
-async fn what_a_run_took_is_listed() {
+async fn lists_the_usage_of_a_run() {
     for record in [Record::Metadata, Record::Full] {
         for stream in [false, true] {
             let shared = Shared::new(&[]).await;
@@ -156,7 +156,7 @@ async fn what_a_run_took_is_listed() {
 }
 
 #[tokio::test]
-async fn a_text_that_ended_by_itself_is_listed_with_what_it_took() {
+async fn lists_the_usage_of_a_complete_text() {
     let said = Said::content("Good morning.", "stop");
     let upstream = Fake::start(vec![said]).await;
     let store = overlock_store::in_memory().expect("a store");
@@ -167,14 +167,14 @@ async fn a_text_that_ended_by_itself_is_listed_with_what_it_took() {
     request["response_format"] = json!({ "type": "text" });
     door.chat(&request, &[]).await;
     let run = &runs(&door, 1).await[0];
-    // As the upstream says.
+    // As the upstream reports.
     assert_eq!(run["input_tokens"], 10);
     assert_eq!(run["output_tokens"], 5);
     assert!(run["peak_tokens"].as_u64() > Some(5), "{run}");
 }
 
 #[tokio::test]
-async fn the_text_of_a_run_is_shown_to_whoever_asks_where_all_is_recorded() {
+async fn shows_the_text_of_a_run_in_full_mode() {
     let shared = Shared::new(&[]).await;
     let added = |shown: &Value| -> String {
         let steps = shown["steps"].as_array().expect("a list");
@@ -194,7 +194,7 @@ async fn the_text_of_a_run_is_shown_to_whoever_asks_where_all_is_recorded() {
     let wrong = door.get(&format!("{path}?text=some")).await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
 
-    // What is kept for a retry is kept for nobody else.
+    // Texts stored for a retry are not shown.
     let door = shared.door(Record::Metadata).await;
     let got = door.chat(&ask(false), &[("idempotency-key", "a")]).await;
     let path = format!("/api/runs/{}?text=true", got.header("x-overlock-run"));
@@ -204,7 +204,7 @@ async fn the_text_of_a_run_is_shown_to_whoever_asks_where_all_is_recorded() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_of_a_run_that_should_leave_no_trace() {
+async fn records_nothing_when_recording_is_off() {
     let shared = Shared::new(&[]).await;
     let door = shared.door(Record::Off).await;
     let got = door.chat(&ask(false), &[]).await;
@@ -215,7 +215,7 @@ async fn nothing_is_kept_of_a_run_that_should_leave_no_trace() {
 }
 
 #[tokio::test]
-async fn the_same_key_gives_the_same_answer_and_asks_nobody() {
+async fn the_same_key_replays_the_answer_without_a_call() {
     for stream in [false, true] {
         let shared = Shared::new(&[]).await;
         let door = shared.door(Record::Metadata).await;
@@ -223,7 +223,7 @@ async fn the_same_key_gives_the_same_answer_and_asks_nobody() {
         let first = door.chat(&ask(stream), &key).await;
         let calls = shared.upstream.asked().len();
 
-        // Also from another process, and whether it is streamed or not is another request.
+        // Also from another process. A streamed request is a different one.
         let again = shared.door(Record::Metadata).await;
         let second = again.chat(&ask(stream), &key).await;
         assert_eq!(shared.upstream.asked().len(), calls);
@@ -237,7 +237,7 @@ async fn the_same_key_gives_the_same_answer_and_asks_nobody() {
         assert_eq!(other.status, StatusCode::UNPROCESSABLE_ENTITY);
         assert_eq!(other.json()["error"]["code"], "idempotency_key_reused");
 
-        // The same key of somebody else is another one.
+        // The same key of another client is a different one.
         let else_ = [
             ("idempotency-key", "one"),
             ("authorization", "Bearer other"),
@@ -248,7 +248,7 @@ async fn the_same_key_gives_the_same_answer_and_asks_nobody() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_being_answered_has_to_wait() {
+async fn a_key_in_use_is_a_conflict() {
     let shared = Shared::new(&[Some(Fault::NoAnswer)]).await;
     let door = shared.door(Record::Full).await;
     let key = [("idempotency-key", "one")];
@@ -266,7 +266,7 @@ async fn a_key_that_is_being_answered_has_to_wait() {
     assert_eq!(second.header("retry-after"), "1");
 }
 
-/// Waits until the gateway works on so many requests.
+/// Waits until the gateway has this many requests in progress.
 async fn until_worked_on(door: &Door<()>, count: usize) {
     let figure = format!("overlock_requests_in_progress {count}\n");
     let look = async || door.get("/metrics").await.body;
@@ -274,17 +274,17 @@ async fn until_worked_on(door: &Door<()>, count: usize) {
 }
 
 #[tokio::test]
-async fn a_key_whose_client_left_before_it_was_written_can_be_asked_for_again() {
+async fn a_key_can_be_retried_after_a_disconnect_before_the_first_write() {
     let shared = Shared::new(&[]).await;
     let door = shared.door(Record::Metadata).await;
-    // Somebody else is writing, so that nothing can begin.
+    // Another connection is writing, so no transaction can begin.
     let address = StoreAddress::Sqlite(shared.folder.path().join("runs.db"));
     let other = open(&address, Access::Write).expect("the store");
     let (begin, has_begun) = mpsc::channel();
     let (end, ended) = mpsc::channel::<()>();
     let writing = std::thread::spawn(move || {
         other.together(|_| {
-            begin.send(()).expect("somebody waits");
+            begin.send(()).expect("a waiting request");
             ended.recv_timeout(PATIENCE)
         })
     });
@@ -294,7 +294,7 @@ async fn a_key_whose_client_left_before_it_was_written_can_be_asked_for_again() 
         _ = door.chat(&request, &key) => panic!("it cannot begin"),
         () = async {
             until_worked_on(&door, 1).await;
-            // The request goes as far as it can meanwhile.
+            // The request proceeds as far as it can meanwhile.
             for _ in 0..50 {
                 door.get("/health").await;
             }
@@ -313,9 +313,9 @@ async fn a_key_whose_client_left_before_it_was_written_can_be_asked_for_again() 
 }
 
 #[tokio::test]
-async fn a_retry_goes_on_where_the_first_attempt_was_cut_off() {
+async fn a_retry_continues_an_interrupted_document() {
     for stream in [false, true] {
-        // The third call is never answered, so that whoever waits for it goes away.
+        // The third call is never answered, so the client disconnects.
         let shared = Shared::new(&[None, None, Some(Fault::NoAnswer)]).await;
         let key = [("idempotency-key", "one")];
         let first = shared.door(Record::Metadata).await;
@@ -325,7 +325,7 @@ async fn a_retry_goes_on_where_the_first_attempt_was_cut_off() {
             () = until_called(&shared.upstream, 3) => {}
         }
         let second = shared.door(Record::Metadata).await;
-        // The first gateway notices a little later that its client has left.
+        // The first gateway notices the disconnect a little later.
         let got = second.chat_once_free(&request, &key).await;
         let text = if stream {
             let events = got.body.split("\n\n");
@@ -347,7 +347,7 @@ async fn a_retry_goes_on_where_the_first_attempt_was_cut_off() {
     }
 }
 
-/// A gateway with a key of its own, before an upstream that says these things.
+/// A gateway with its own upstream key and these upstream replies.
 async fn keyed_door(replies: Vec<Said>, record: Record) -> Door<Fake> {
     let upstream = Fake::start(replies).await;
     let store = overlock_store::in_memory().expect("a store");
@@ -363,7 +363,7 @@ async fn keyed_door(replies: Vec<Said>, record: Record) -> Door<Fake> {
 const SAID_BACK: &str = "the-upstreams-key and clients-own-key and sk-live-0123456789abcdef";
 
 #[tokio::test]
-async fn why_an_upstream_did_not_answer_is_kept_without_any_key() {
+async fn records_upstream_errors_without_keys() {
     let refused = Said::json(401, &json!({ "error": { "message": SAID_BACK } }));
     let text = Said {
         status: 503,
@@ -404,7 +404,7 @@ async fn why_an_upstream_did_not_answer_is_kept_without_any_key() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_not_there_is_told_as_that() {
+async fn records_an_unreachable_upstream() {
     let store = overlock_store::in_memory().expect("a store");
     let once = |settings: &mut Settings| settings.upstream.retries.retries = 0;
     let address = serve_with("http://127.0.0.1:1/v1", Some(store), once).await;
@@ -424,7 +424,7 @@ async fn an_upstream_that_is_not_there_is_told_as_that() {
 }
 
 #[tokio::test]
-async fn what_became_of_an_answer_that_nobody_got_is_told() {
+async fn records_why_an_answer_was_not_delivered() {
     let cases = [
         (Said::broken("{\"rows\": [1, 2, 3]}"), "broken"),
         (Said::never(), "late"),
@@ -449,7 +449,7 @@ async fn what_became_of_an_answer_that_nobody_got_is_told() {
 }
 
 #[tokio::test]
-async fn the_part_of_an_answer_that_was_cut_is_named() {
+async fn names_the_cut_part_of_an_answer() {
     let choice = |index: usize, content: &str, finish: &str| {
         let message = json!({ "role": "assistant", "content": content });
         json!({ "index": index, "message": message, "finish_reason": finish })
@@ -476,7 +476,7 @@ async fn the_part_of_an_answer_that_was_cut_is_named() {
 }
 
 #[tokio::test]
-async fn why_a_request_with_a_key_failed_is_kept_and_it_may_be_asked_again() {
+async fn a_failed_request_with_a_key_is_recorded_and_can_be_retried() {
     let busy = json!({ "error": { "message": "too busy" } });
     let answers = vec![Said::json(400, &busy), Said::content("{}", "stop")];
     let upstream = Fake::start(answers).await;
@@ -499,7 +499,7 @@ async fn why_a_request_with_a_key_failed_is_kept_and_it_may_be_asked_again() {
 }
 
 #[tokio::test]
-async fn a_request_that_does_not_fit_is_kept_with_why_it_does_not() {
+async fn records_why_a_request_does_not_fit() {
     let long = "a word or two ".repeat(4000);
     let message = json!({ "role": "user", "content": long });
     let asked = json!({ "model": "gpt-4", "messages": [message] });
@@ -549,7 +549,7 @@ async fn a_request_that_does_not_fit_is_kept_with_why_it_does_not() {
     }
 }
 
-/// What is kept of answers that begin with `failing`, and so could not be joined to `{"rows": [1, 2, `.
+/// Checks the records of answers that begin with `failing`, which cannot be joined to `{"rows": [1, 2, `.
 async fn check_failed_answers(answer: &str, failing: &str, stream: bool) {
     for (record, is_kept) in [(Record::Full, true), (Record::Metadata, false)] {
         let cut = "{\"rows\": [1, 2, ";
@@ -573,7 +573,7 @@ async fn check_failed_answers(answer: &str, failing: &str, stream: bool) {
             assert_eq!(step["result"]["result"], "failed", "{step}");
             let raw = step["result"]["raw"].as_str();
             assert_eq!(raw.is_some(), is_kept, "{step}");
-            // An answer is read no further once it cannot be joined.
+            // Reading stops once an answer cannot be joined.
             let is_all = |raw: &str| raw.starts_with(failing) && answer.starts_with(raw);
             assert!(raw.is_none_or(is_all), "{step}");
         }
@@ -583,7 +583,7 @@ async fn check_failed_answers(answer: &str, failing: &str, stream: bool) {
 }
 
 #[tokio::test]
-async fn the_text_of_a_refused_answer_is_kept_where_all_text_is() {
+async fn records_the_text_of_an_unjoined_answer_in_full_mode() {
     let answers = [
         ("Shall I go on?", "Shall"),
         ("{\"columns\": {\"a\": 1}}", "{\"columns"),
@@ -596,7 +596,7 @@ async fn the_text_of_a_refused_answer_is_kept_where_all_text_is() {
     }
 }
 
-/// A gateway before an upstream with these replies, that leaves out the oldest messages.
+/// A gateway that drops the oldest messages, with these upstream replies.
 async fn trimming_door(replies: Vec<Said>) -> Door<Fake> {
     let upstream = Fake::start(replies).await;
     let store = overlock_store::in_memory().expect("a store");
@@ -606,10 +606,10 @@ async fn trimming_door(replies: Vec<Said>) -> Door<Fake> {
 }
 
 #[tokio::test]
-async fn a_window_is_kept_with_what_its_figures_rest_on_and_what_was_left_out() {
+async fn records_the_basis_of_a_window_and_the_dropped_messages() {
     let models = [
         ("gpt-4", "known", "exact"),
-        ("nobody-knows", "assumed", "estimate"),
+        ("unknown-model", "assumed", "estimate"),
     ];
     for (model, window, provenance) in models {
         let door = trimming_door(vec![Said::content("{\"rows\": []}", "stop")]).await;
@@ -642,7 +642,7 @@ async fn a_window_is_kept_with_what_its_figures_rest_on_and_what_was_left_out() 
         assert_eq!(history["at_least"], true, "{history}");
         assert_eq!(history["dropped"], dropped, "{history}");
         assert_eq!(history["kept"], 30 - dropped, "{history}");
-        // A list says it too, and says nothing of a window that is known.
+        // The list has it too, but not for a known window.
         let listed = door.get("/api/runs").await.json();
         let assumed = (window == "assumed").then_some(true);
         assert_eq!(listed[0]["window_assumed"].as_bool(), assumed, "{listed}");
@@ -651,8 +651,8 @@ async fn a_window_is_kept_with_what_its_figures_rest_on_and_what_was_left_out() 
 }
 
 #[tokio::test]
-async fn what_the_provider_counts_is_kept_beside_what_is_counted_here() {
-    // An upstream that says 10 tokens in and 5 out, whatever it says.
+async fn records_the_counts_of_the_provider_and_of_the_gateway() {
+    // An upstream that always reports 10 input and 5 output tokens.
     let cut = "{\"rows\": [\"one\", \"two\", \"three\", \"four\", \"five\", \"si";
     let replies = || {
         vec![
@@ -672,7 +672,7 @@ async fn what_the_provider_counts_is_kept_beside_what_is_counted_here() {
     );
     assert_eq!(first["tokens"], 5);
     assert!(first["counted"].as_u64() > Some(10), "{first}");
-    // Of the second the provider said nothing.
+    // The provider did not report the second.
     assert_eq!(second["told"], Value::Null, "{second}");
     assert_eq!(second["tokens"], second["counted"], "{second}");
     assert_eq!(shown["counted_by"], "both");
@@ -682,14 +682,14 @@ async fn what_the_provider_counts_is_kept_beside_what_is_counted_here() {
         .sum();
     assert_eq!(
         shown["output_tokens"], sum,
-        "what is told in all is what the attempts took"
+        "the totals are the sum of the attempts"
     );
     assert_eq!(shown["max_total_tokens"], 65_536);
 }
 
 #[tokio::test]
-async fn the_count_of_the_provider_is_what_ends_a_run() {
-    // By the count of the provider there is room for more; by ours there would be none.
+async fn the_count_of_the_provider_decides_the_token_limit() {
+    // The provider's count is under the limit, the gateway's count is over it.
     let cut = format!("{{\"rows\": [\"{}", "water ".repeat(200));
     let replies = vec![
         Said::content(&cut, "length"),

@@ -11,7 +11,7 @@ use crate::fake::{Fake, Said};
 
 const DOCUMENT: &str = r#"{"rows": [1, 2, 3]}"#;
 
-/// A gateway that records everything, before an upstream with these replies.
+/// A gateway that records everything, with these upstream replies.
 async fn door(replies: Vec<Said>, set: impl FnOnce(&mut Settings)) -> Door<Fake> {
     let upstream = Fake::start(replies).await;
     let store = overlock_store::in_memory().expect("a store");
@@ -54,14 +54,14 @@ fn text(got: &Got, stream: bool) -> String {
         .collect()
 }
 
-/// What the record of the only run says.
+/// The record of the only run.
 async fn recorded(door: &Door<Fake>, got: &Got) -> Value {
     let id = got.header("x-overlock-run");
     door.get(&format!("/api/runs/{id}")).await.json()
 }
 
-/// Law: a first call that fails for a reason that may pass changes nothing but the time of arrival
-/// and the record, as long as it fails no more often than it is retried.
+/// Checks that a temporary failure of a first call changes only the time of arrival and the record,
+/// as long as retries are left.
 async fn check_retried(statuses: &[u16], stream: bool, has_key: bool) {
     let mut replies: Vec<Said> = statuses.iter().map(|status| unwell(*status)).collect();
     replies.push(answer(stream));
@@ -87,7 +87,7 @@ async fn check_retried(statuses: &[u16], stream: bool, has_key: bool) {
             .filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
         assert_eq!(counted.sum::<usize>(), statuses.len(), "{metrics}");
     }
-    // What was answered is not paid for again.
+    // A replay makes no call.
     if has_key {
         let again = door.chat(&ask(stream), headers).await;
         assert_eq!(text(&again, stream), DOCUMENT);
@@ -113,7 +113,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn an_upstream_that_stays_unwell_is_told_as_it_is() {
+async fn reports_the_error_after_the_last_retry() {
     for stream in [false, true] {
         let door = door(vec![unwell(503)], |settings| {
             settings.upstream.retries.retries = 2;
@@ -132,7 +132,7 @@ async fn an_upstream_that_stays_unwell_is_told_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_does_not_pass_and_what_has_begun_is_not_asked_for_again() {
+async fn does_not_retry_permanent_errors_and_begun_answers() {
     let once = [
         (unwell(400), false),
         (unwell(401), true),
@@ -153,7 +153,7 @@ async fn what_does_not_pass_and_what_has_begun_is_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_wait_that_the_deadline_does_not_allow_is_not_begun() {
+async fn does_not_wait_beyond_the_deadline() {
     let mut later = unwell(503);
     later.headers.push(("retry-after", "30".to_owned()));
     let set = |settings: &mut Settings| settings.limits.run_time = Duration::from_secs(20);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::door::{Door, Got, serve_with};
 use crate::fake::{Fake, Said};
 
-/// What a client got, and how the run is recorded.
+/// The response to a client, and the record of the run.
 pub(crate) struct Answer {
     pub(crate) got: Got,
     /// The last object with a choice: the completion, or the last chunk of a stream.
@@ -16,7 +16,7 @@ pub(crate) struct Answer {
     pub(crate) outcome: String,
     pub(crate) reason: String,
     pub(crate) run: Value,
-    /// How often the upstream was called.
+    /// The number of upstream calls.
     pub(crate) calls: usize,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn with_tool(stream: bool, strict: bool) -> Value {
     })
 }
 
-/// A message, at once or as a stream.
+/// A message, streamed or not.
 pub(crate) fn message(stream: bool, message: &Value, finish: &str) -> Said {
     if stream {
         let end = json!({ "index": 0, "delta": {}, "finish_reason": finish });
@@ -198,7 +198,7 @@ async fn a_document_that_violates_its_strict_schema_is_not_complete() {
                 let calls = answer.calls;
                 let again = ask(&door, &request, headers).await;
                 check_violated(&again, "at `/city`");
-                assert_eq!(again.calls, calls, "a replay calls nobody");
+                assert_eq!(again.calls, calls, "a replay makes no call");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Servers of known products: what is found out about them, and how their answers are continued.
+//! Servers of known products: what is detected about them, and how their answers are continued.
 
 use hyper::StatusCode;
 use overlock_gateway::Settings;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::door::{Door, Got, report, script, serve};
 
-/// A gateway that nobody has configured, before a server with these manners.
+/// An unconfigured gateway in front of a server with this behaviour.
 pub(crate) async fn door(manner: Manner, document: &str) -> Door {
     let script = script(document, 300, &[Behaviour::AsAsked]);
     let upstream = ScriptedServer::start_as(manner, script, &[]).await;
@@ -31,7 +31,7 @@ pub(crate) fn ask(streams: bool) -> Value {
     })
 }
 
-/// What is found out, without where it comes from.
+/// The findings, without their sources.
 async fn findings(door: &Door) -> Vec<(String, String)> {
     let health = door.get("/health").await.json();
     let findings = health["findings"].as_array().expect("a list").clone();
@@ -108,13 +108,13 @@ pub(crate) fn streamed(body: &str) -> (String, String) {
     (content, finish)
 }
 
-/// A text of so many sentences.
+/// A text of this many sentences.
 fn prose(sentences: usize) -> String {
     let sentence = |number| format!("In year {number} the river rose and fell. ");
     (0..sentences).map(sentence).collect::<String>() + "Then it was dry."
 }
 
-/// Has a text continued; the calls that this took.
+/// Has a text continued, and returns the calls.
 async fn check_text(door: &Door, text: &str, streams: bool) -> Vec<Value> {
     let message = json!({ "role": "user", "content": "Tell the story." });
     let request = json!({ "model": "scripted", "stream": streams, "messages": [message] });
@@ -139,7 +139,7 @@ async fn a_cut_text_goes_on_from_a_prefill_without_a_word() {
 }
 
 #[tokio::test]
-async fn of_a_text_beyond_the_window_the_longest_end_is_the_prefill() {
+async fn prefills_the_longest_end_of_a_text_beyond_the_window() {
     let text = prose(700);
     for streams in [false, true] {
         let script = script(&text, 6_000, &[Behaviour::AsAsked]);
@@ -161,7 +161,7 @@ async fn of_a_text_beyond_the_window_the_longest_end_is_the_prefill() {
 }
 
 #[tokio::test]
-async fn a_text_whose_prefill_is_refused_goes_on_by_its_overlap() {
+async fn continues_a_text_by_overlap_where_prefill_is_rejected() {
     let text = prose(30);
     for streams in [false, true] {
         let script = script(&text, 300, &[Behaviour::AsAsked]);
@@ -208,7 +208,7 @@ async fn a_text_is_prefilled_only_where_that_is_the_first_strategy() {
     }
 }
 
-/// A gateway that nobody has configured, before a server whose first calls go wrong like this.
+/// An unconfigured gateway in front of a server whose first calls fail like this.
 async fn door_with_faults(manner: Manner, document: &str, faults: &[Option<Fault>]) -> Door {
     let script = script(document, 300, &[Behaviour::AsAsked]);
     let upstream = ScriptedServer::start_as(manner, script, faults).await;
@@ -307,13 +307,13 @@ async fn vllm_and_ollama_go_on_without_the_grammar_that_would_begin_again() {
 }
 
 #[tokio::test]
-async fn lm_studio_and_servers_nobody_knows_are_probed() {
+async fn lm_studio_and_unknown_servers_are_probed() {
     check_whole(Manner::LmStudio, true).await;
     check_whole(Manner::GoesOn, true).await;
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_a_beginning_is_asked_to_repeat_the_end() {
+async fn asks_to_repeat_the_end_where_prefill_is_rejected() {
     let document = report(4_000);
     let door = door(Manner::Unknown, &document).await;
     let answer = door.chat(&ask(false), &[]).await.json();
@@ -325,7 +325,7 @@ async fn a_server_that_refuses_a_beginning_is_asked_to_repeat_the_end() {
 }
 
 #[tokio::test]
-async fn what_is_found_out_is_told() {
+async fn reports_what_was_detected() {
     let window = |tokens: u64| format!("{tokens} tokens for `scripted`");
     let kept = "last-message, the response format is kept";
     for (manner, product, version, tokens, prefill) in [
@@ -379,7 +379,7 @@ async fn the_window_of_the_server_counts_and_not_that_of_the_table() {
     assert_eq!(door.upstream.calls(), 0);
 }
 
-/// A chat of many turns, each of which says this so often.
+/// A chat with many turns, each of which repeats a sentence.
 fn long_chat(streams: bool, sentence: &str, turns: usize, times: usize) -> Value {
     let mut messages = vec![json!({ "role": "system", "content": "Answer briefly." })];
     for turn in 0..turns {
@@ -449,7 +449,7 @@ async fn a_refused_request_does_not_change_how_others_are_counted() {
         let english = long_chat(false, "The rain in the north. ", 30, 4);
         let sent = async |before: Option<&Value>| {
             let door = door(manner, "[1]").await;
-            // The window is learnt in both cases.
+            // The window is learned in both cases.
             door.chat(&long_chat(false, "The rain in the north. ", 200, 4), &[])
                 .await;
             if let Some(before) = before {

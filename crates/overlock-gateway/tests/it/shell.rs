@@ -30,7 +30,7 @@ fn check_error(got: &Got, status: u16, code: &str) {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_as_openai_does() {
+async fn unknown_urls_get_errors_in_the_format_of_openai() {
     let door = door(|_| {}).await;
     let got = door.get("/nothing/here").await;
     check_error(&got, 404, "unknown_url");
@@ -46,7 +46,7 @@ async fn what_is_not_there_is_told_as_openai_does() {
 }
 
 #[tokio::test]
-async fn the_rest_goes_through_untouched() {
+async fn forwards_other_paths_unchanged() {
     let door = door(|_| {}).await;
     let headers = [
         ("authorization", "Bearer client-key"),
@@ -80,7 +80,7 @@ async fn the_rest_goes_through_untouched() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_through_piece_by_piece() {
+async fn forwards_a_stream_piece_by_piece() {
     let mut door = door(|_| {}).await;
     let mut body = open(&door.address, "/v1/drip").await.into_body();
     let first = body.frame().await.expect("a piece").expect("no error");
@@ -92,7 +92,7 @@ async fn a_stream_goes_through_piece_by_piece() {
 }
 
 #[tokio::test]
-async fn who_goes_away_cancels_the_upstream() {
+async fn a_client_disconnect_cancels_a_forwarded_request() {
     let mut door = door(|_| {}).await;
     let address = door.address.clone();
     let waiting = tokio::spawn(async move { open(&address, "/v1/wait").await });
@@ -108,7 +108,7 @@ async fn who_goes_away_cancels_the_upstream() {
 }
 
 #[tokio::test]
-async fn health_tells_what_there_is_to_be_read() {
+async fn health_reports_recording_and_keys() {
     let store = || Some(overlock_store::in_memory().expect("a store"));
     for (record, store, told) in [
         (Record::Full, store(), ("full", true)),
@@ -131,7 +131,7 @@ async fn health_tells_what_there_is_to_be_read() {
 }
 
 #[tokio::test]
-async fn keys_are_demanded_and_go_no_further() {
+async fn requires_keys_and_does_not_forward_them() {
     let door = door(|settings| settings.keys = Keys::new(["right-key".to_owned()])).await;
     for path in [
         "/v1/files",
@@ -177,7 +177,7 @@ async fn keys_are_demanded_and_go_no_further() {
 }
 
 #[tokio::test]
-async fn the_key_of_the_upstream_stands_in_for_the_clients() {
+async fn replaces_the_key_of_the_client_by_that_of_the_upstream() {
     let door = door(|settings| settings.upstream.key = Some("upstream-key".to_owned())).await;
     let header = ("authorization", "Bearer client-key");
     let got = door.send(Method::GET, "/v1/files", &[header], "").await;
@@ -206,8 +206,8 @@ async fn the_models_are_the_upstreams_and_one_more() {
 }
 
 #[tokio::test]
-async fn without_an_upstream_one_model_is_left() {
-    // Nobody listens there any more.
+async fn lists_only_the_demo_model_without_an_upstream() {
+    // No server listens there.
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let gone = format!("http://{}/v1", listener.local_addr().expect("an address"));
     drop(listener);
@@ -228,7 +228,7 @@ async fn without_an_upstream_one_model_is_left() {
 }
 
 #[tokio::test]
-async fn who_cannot_list_models_is_heard() {
+async fn passes_on_an_error_of_the_model_list() {
     let refusal = json!({ "error": { "message": "no key", "type": "invalid_request_error" } });
     let door = Door::to_fake(vec![Said::json(401, &refusal)]).await;
     let got = door.get("/v1/models").await;
@@ -237,7 +237,7 @@ async fn who_cannot_list_models_is_heard() {
 }
 
 #[tokio::test]
-async fn without_an_upstream_one_is_asked_for() {
+async fn requests_fail_without_an_upstream() {
     let door = Door {
         address: serve("http://127.0.0.1:1/v1", |settings| {
             settings.upstream = Upstream::none();
@@ -255,7 +255,7 @@ async fn without_an_upstream_one_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_full_queue_turns_away_and_a_place_is_free_again() {
+async fn rejects_requests_while_the_queue_is_full() {
     let mut door = door(|settings| {
         settings.limits.concurrent = 1;
         settings.limits.queue = 1;
@@ -267,7 +267,7 @@ async fn a_full_queue_turns_away_and_a_place_is_free_again() {
     assert_eq!(door.upstream.next().await, Event::Arrived);
     let address = door.address.clone();
     let second = tokio::spawn(async move { open(&address, "/v1/wait").await.status() });
-    // The queue is full as soon as the figures say that somebody waits, and they are free.
+    // The metrics need no permit, and show when the queue is full.
     let look = async || door.get("/metrics").await.body;
     let is_queued = |told: &String| told.contains("overlock_requests_queued 1\n");
     let told = eventually("a queued request", look, is_queued).await;
@@ -284,7 +284,7 @@ async fn a_full_queue_turns_away_and_a_place_is_free_again() {
 }
 
 #[tokio::test]
-async fn a_stream_keeps_its_place_to_its_end() {
+async fn a_stream_holds_its_permit_until_its_end() {
     let mut door = door(|settings| {
         settings.limits.concurrent = 1;
         settings.limits.queue_time = Duration::from_millis(1);
@@ -296,14 +296,14 @@ async fn a_stream_keeps_its_place_to_its_end() {
     let got = door.get("/v1/files").await;
     check_error(&got, 503, "overloaded");
     assert_eq!(got.header("retry-after"), "1");
-    // Who goes away leaves the place to others.
+    // A disconnect releases the permit.
     drop(body);
     assert_eq!(door.upstream.next().await, Event::GivenUp);
     assert_eq!(door.get("/v1/files").await.status, StatusCode::OK);
 }
 
 #[tokio::test]
-async fn running_requests_finish_when_the_gateway_is_stopped() {
+async fn running_requests_finish_at_shutdown() {
     let mut upstream = Echo::start().await;
     let gateway = Gateway::new(Settings::new(Upstream::new(&upstream.base)), None);
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
@@ -318,7 +318,7 @@ async fn running_requests_finish_when_the_gateway_is_stopped() {
     let running = tokio::spawn(async move { open(&base, "/v1/wait").await.status() });
     assert_eq!(upstream.next().await, Event::Arrived);
     stop.send(()).expect("it is served");
-    // Nobody is let in any more.
+    // New connections are refused.
     let look = async || TcpStream::connect(address).await.is_ok();
     eventually("the port to be closed", look, |is_open| !is_open).await;
     upstream.let_one_go();
@@ -328,7 +328,7 @@ async fn running_requests_finish_when_the_gateway_is_stopped() {
 }
 
 #[tokio::test]
-async fn health_tells_who_is_behind() {
+async fn health_names_the_upstream() {
     let door = door(|_| {}).await;
     let health = door.get("/health").await.json();
     let expected = json!({
@@ -345,7 +345,7 @@ async fn health_tells_who_is_behind() {
 }
 
 #[tokio::test]
-async fn the_figures_tell_what_happened() {
+async fn metrics_count_requests_and_tokens() {
     let door = Door::to_fake(vec![Said::content("{\"a\": 1}", "stop")]).await;
     assert_eq!(door.chat(&ask(false), &[]).await.status, StatusCode::OK);
     door.get("/some/secret/path").await;
@@ -371,7 +371,7 @@ async fn the_figures_tell_what_happened() {
 }
 
 #[tokio::test]
-async fn each_request_is_told_without_what_was_said() {
+async fn logs_each_request_without_text() {
     let upstream = crate::fake::Fake::start(vec![Said::content("{\"a\": 1}", "stop")]).await;
     let told: Arc<Mutex<Vec<LogEntry>>> = Arc::default();
     let log = Arc::clone(&told);

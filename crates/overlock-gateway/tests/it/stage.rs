@@ -1,6 +1,6 @@
-//! Runs of pipelines, recorded as another process would: through a store of its own.
+//! Pipeline runs, recorded through a separate store connection, as by another process.
 //!
-//! The model says what it is told to, and each thing only on its cue.
+//! The model has a list of replies and gives each one on a cue.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -28,42 +28,42 @@ use tokio::sync::{Semaphore, oneshot};
 
 const MODEL: &str = "gpt-4o-mini";
 
-/// A folder with a store in which a small shop is indexed.
+/// A folder with a store and an indexed sample project.
 pub(crate) struct Stage {
     folder: TempDir,
     begun: AtomicU64,
 }
 
-/// What is to be run.
+/// A pipeline run.
 #[derive(Clone, Copy)]
 pub(crate) struct Play<'a> {
     /// A file among the examples.
     pub(crate) example: &'a str,
     pub(crate) question: &'a str,
-    /// The tokens that its context may have, if not as in the file.
+    /// The context budget in tokens, if it differs from the file.
     pub(crate) max_context_tokens: Option<u64>,
-    /// The model of the first step that asks one, if not as in the file.
+    /// The model of the first `call_model` step, if it differs from the file.
     pub(crate) first_model: Option<&'a str>,
-    /// What was said before.
+    /// The chat history.
     pub(crate) history: &'a [&'a str],
     pub(crate) replies: &'a [Reply],
 }
 
-/// What the model answers.
+/// A reply of the model.
 #[derive(Clone, Copy)]
 pub(crate) enum Reply {
-    /// What ends with `✂` was cut off.
+    /// A text; one that ends with `✂` is cut off.
     Says(&'static str),
-    /// The same, and nothing is told of the tokens.
+    /// The same without usage.
     SaysUncounted(&'static str),
-    /// The model says this instead of an answer.
+    /// An error of the upstream.
     Declines(&'static str),
     Refuses(&'static str),
-    /// Nobody is there.
+    /// The upstream is unreachable.
     Unreachable,
 }
 
-/// A run that goes on.
+/// A run in progress.
 pub(crate) struct Playing {
     pub(crate) id: RunId,
     /// The messages of every call.
@@ -73,11 +73,11 @@ pub(crate) struct Playing {
     thread: JoinHandle<Option<EndedPipeline>>,
 }
 
-/// How a run ends that is not let to its end.
+/// How a run is stopped.
 enum Stop {
-    /// It is called off, and that is recorded.
+    /// It is cancelled, which is recorded.
     CalledOff,
-    /// It is gone from one moment to the next.
+    /// Its process is killed.
     Killed,
 }
 
@@ -147,7 +147,7 @@ impl Stage {
         start(store, taken, pipeline, recording, play.replies)
     }
 
-    /// Goes on with a run.
+    /// Resumes a run.
     pub(crate) fn resume(&self, id: &RunId, replies: &[Reply]) -> Playing {
         let store = self.store();
         let recorded = store.run(id).expect("it can be read").expect("it is there");
@@ -167,26 +167,26 @@ impl Stage {
 }
 
 impl Playing {
-    /// Lets the model give so many answers more.
+    /// Lets the model give this many more answers.
     pub(crate) fn cue(&self, answers: usize) {
         self.cue.add_permits(answers);
     }
 
-    /// Lets it come to its end.
+    /// Lets the run finish.
     pub(crate) fn end(self) -> EndedPipeline {
         self.cue(1000);
-        // Whoever holds it may stop it.
+        // Dropping the sender would stop the run.
         let _stop = self.stop;
         self.thread.join().expect("no panic").expect("an end")
     }
 
-    /// Calls it off.
+    /// Cancels the run.
     pub(crate) fn call_off(self) {
         let _ = self.stop.send(Stop::CalledOff);
         self.thread.join().expect("no panic").expect("an end");
     }
 
-    /// Ends it as a process ends that is killed.
+    /// Ends the run as if its process were killed.
     pub(crate) fn kill(self) {
         let _ = self.stop.send(Stop::Killed);
         assert!(self.thread.join().expect("no panic").is_none());
@@ -266,7 +266,7 @@ fn perform<'a>(
     }
 }
 
-/// A model that reads its answers from a list, each on its cue.
+/// A model with a list of replies, each given on a cue.
 struct Scripted {
     replies: Mutex<VecDeque<Reply>>,
     asked: Arc<Mutex<Vec<Value>>>,
@@ -341,7 +341,7 @@ fn said(text: &str) -> Events<'static> {
     stream::iter(events.map(Ok)).boxed()
 }
 
-/// Nobody measures what is known to be right.
+/// No measures.
 struct Unmeasured;
 
 impl Measures for Unmeasured {

@@ -1,4 +1,4 @@
-//! Strategies are reordered by what has worked for a model.
+//! Strategies are reordered by their success with a model.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ async fn door(
     Door { address, upstream }
 }
 
-/// The strategy that a call for the rest was made with: only a remainder is a document of its own,
-/// so that the response format stays.
+/// The strategy of a continuation. Only a remainder is a separate document and so keeps the response
+/// format.
 fn strategy(call: &Value) -> Strategy {
     match call.get("response_format") {
         Some(_) => Strategy::Remainder,
@@ -38,7 +38,7 @@ fn strategy(call: &Value) -> Strategy {
     }
 }
 
-/// Asks for the report, and gives back the strategies of the calls for its rest.
+/// Requests the report, and returns the strategies of its continuations.
 async fn ask(door: &Door, streams: bool) -> Vec<Strategy> {
     let before = door.upstream.calls();
     let request = json!({
@@ -59,7 +59,7 @@ async fn ask(door: &Door, streams: bool) -> Vec<Strategy> {
     strategies
 }
 
-/// What is told about strategies, with the figures.
+/// The findings about strategies.
 async fn findings(door: &Door) -> Vec<(String, String)> {
     let health = door.get("/health").await.json();
     let findings = health["findings"].as_array().expect("a list").clone();
@@ -105,7 +105,7 @@ async fn a_strategy_that_failed_twice_is_not_tried_first_in_the_third_run() {
 }
 
 #[tokio::test]
-async fn strategies_that_are_set_are_taken_as_they_are() {
+async fn configured_strategies_keep_their_order() {
     let set = vec![Strategy::Overlap, Strategy::Remainder];
     let own = set.clone();
     let upstream = never_repeats().await;
@@ -116,20 +116,20 @@ async fn strategies_that_are_set_are_taken_as_they_are() {
     assert_eq!(findings(&door).await, []);
 }
 
-/// How many results a store has of a server.
+/// Waits until a store has this many results of a server.
 async fn stored(store: &Arc<dyn Store>, server: &str, count: usize) {
     let look = async || store.strategy_results(server).expect("results").len();
     eventually("the results in the store", look, |stored| *stored == count).await;
 }
 
 #[tokio::test]
-async fn what_was_learnt_is_there_after_a_restart_and_for_other_gateways() {
+async fn results_survive_a_restart_and_are_shared() {
     let store = in_memory().expect("a store");
     let door_1 = door(never_repeats().await, Some(&store), |_| {}).await;
     let server = ServerInfo::default().identity(&door_1.upstream.base());
     for run in 1..=2 {
         ask(&door_1, false).await;
-        // One small write for a run, however many calls it made.
+        // One small write per run.
         stored(&store, &server, run).await;
     }
     let address = serve_with(&door_1.upstream.base(), Some(Arc::clone(&store)), |_| {}).await;

@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::door::{Door, ask, report, script, serve, serve_with};
 use crate::fake::Said;
 
-/// What a stream told, checked event by event.
+/// The content of a stream, checked event by event.
 #[derive(Debug, Default)]
 struct Told {
     content: String,
@@ -16,7 +16,7 @@ struct Told {
     ids: Vec<Value>,
     roles: usize,
     done: usize,
-    /// How often the upstream was called.
+    /// The number of upstream calls.
     calls: usize,
     /// Why the run ended with a part of the document.
     reason: Option<String>,
@@ -61,7 +61,7 @@ fn told(body: &str) -> Told {
     told
 }
 
-/// One id, one end, one usage, one done, whatever happens behind it.
+/// Checks that a stream has one id, one end, one usage and one `[DONE]`.
 async fn streamed(document: &str, breath: usize, behaviours: &[Behaviour]) -> Told {
     let upstream = ScriptedServer::start(script(document, breath, behaviours), &[]).await;
     let upstream = upstream.expect("a server");
@@ -93,8 +93,8 @@ async fn a_cut_document_is_one_stream() {
 }
 
 #[tokio::test]
-async fn whatever_the_model_does_nothing_is_taken_back() {
-    /// What ends with a part of the document: the behaviour, how far an answer goes, and why.
+async fn bytes_sent_to_the_client_are_never_revised() {
+    /// Behaviours that end with a part of the document: length of an answer and reason.
     const PARTIAL: [(Behaviour, usize, Option<&str>); 0] = [];
     let document = report(12_000);
     let value: Value = serde_json::from_str(&document).expect("valid");
@@ -121,7 +121,7 @@ async fn whatever_the_model_does_nothing_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_an_answer_that_was_cut() {
+async fn continues_an_answer_whose_stream_breaks_off() {
     let document = report(12_000);
     let both = |fault| [Some(fault), None, Some(fault)];
     for faults in [
@@ -144,7 +144,7 @@ async fn a_stream_that_breaks_off_is_an_answer_that_was_cut() {
 }
 
 #[tokio::test]
-async fn calls_for_the_rest_that_fail_are_counted() {
+async fn counts_failed_continuations() {
     for (fault, reason) in [
         (Fault::Status(503, None), "server_error"),
         (Fault::Status(429, None), "rate_limited"),
@@ -163,7 +163,7 @@ async fn calls_for_the_rest_that_fail_are_counted() {
 }
 
 #[tokio::test]
-async fn a_character_that_was_torn_in_two_is_whole_again() {
+async fn joins_surrogates_split_between_events() {
     let document = report(12_000);
     let script = script(&document, 1500, &Behaviour::AS_ASKED);
     let torn = [Some(Fault::TornCharacters); 50];
@@ -174,7 +174,7 @@ async fn a_character_that_was_torn_in_two_is_whole_again() {
 }
 
 #[tokio::test]
-async fn half_a_character_that_finds_no_other_is_told_to_be_one() {
+async fn marks_a_lone_surrogate_in_a_stream() {
     let chunk = |delta: &str| {
         format!(
             r#"data: {{"choices": [{{"index": 0, "delta": {delta}}}]}}{}"#,
@@ -203,7 +203,7 @@ async fn half_a_character_that_finds_no_other_is_told_to_be_one() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_takes_the_call_along() {
+async fn a_client_disconnect_cancels_the_upstream_call() {
     let upstream = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let base = format!("http://{}/v1", upstream.local_addr().expect("an address"));
     let address = serve(&base, |_| {}).await;
@@ -229,7 +229,7 @@ async fn whoever_leaves_takes_the_call_along() {
     read.expect("it arrives");
     drop(client);
 
-    // The rest of the request, and then the end or an error: the gateway has hung up.
+    // The rest of the request, then the end or an error: the gateway has closed the connection.
     let mut rest = Vec::new();
     let _ = within_patience("the gateway to hang up", call.read_to_end(&mut rest)).await;
     let request = String::from_utf8_lossy(&rest);

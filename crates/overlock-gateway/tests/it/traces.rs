@@ -283,7 +283,7 @@ fn check_tokens(span: &Value, input: u64, output: u64) {
 }
 
 #[tokio::test]
-async fn a_request_is_one_span_and_each_call_one_below() {
+async fn a_request_is_a_span_and_each_call_a_child_span() {
     for stream in [false, true] {
         let mut collector = Collector::start().await;
         let served = Served::start(replies(stream), Traces::new(&collector.url)).await;
@@ -331,7 +331,7 @@ async fn a_request_is_one_span_and_each_call_one_below() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_given_before_ends_as_it_did_and_takes_nothing() {
+async fn the_span_of_a_replay_has_the_outcome_and_no_usage() {
     for stream in [false, true] {
         let mut collector = Collector::start().await;
         let served = Served::start(replies(stream), Traces::new(&collector.url)).await;
@@ -381,7 +381,7 @@ async fn spans_arrive_while_the_gateway_serves() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_by_its_name() {
+async fn spans_name_errors() {
     let refusal = json!({ "error": { "message": "answer-text", "type": "server_error" } });
     let cut = Said::content(r#"{"rows": [1, 2"#, "length");
     let malformed = json!({ "messages": [{ "role": "user", "content": "Hello." }] });
@@ -463,7 +463,7 @@ async fn what_goes_wrong_is_told_by_its_name() {
 }
 
 #[tokio::test]
-async fn who_goes_away_is_told_of() {
+async fn spans_report_a_client_disconnect() {
     let mut collector = Collector::start().await;
     // The upstream accepts and says nothing.
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
@@ -485,7 +485,7 @@ async fn who_goes_away_is_told_of() {
 }
 
 #[tokio::test]
-async fn a_trace_that_nobody_keeps_is_passed_on_as_it_came() {
+async fn passes_on_an_unsampled_trace_unchanged() {
     let mut collector = Collector::start().await;
     let served = Served::start(replies(false), Traces::new(&collector.url)).await;
     let parent = traceparent("00");
@@ -502,7 +502,7 @@ async fn a_trace_that_nobody_keeps_is_passed_on_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_gone_harms_nobody() {
+async fn an_unreachable_collector_does_no_harm() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let url = format!(
         "http://{}/v1/traces",
@@ -521,7 +521,7 @@ async fn a_collector_that_is_gone_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_collector_that_says_nothing_harms_nobody() {
+async fn a_silent_collector_does_no_harm() {
     // Connections wait there for ever.
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let url = format!(

@@ -66,7 +66,7 @@ async fn endless(kind: &'static str, piece: String) -> String {
 }
 
 #[tokio::test]
-async fn an_upstream_that_never_ends_has_no_more_time_than_there_is() {
+async fn an_endless_upstream_answer_ends_at_the_deadline() {
     let event = |delta: Value| format!("data: {}\n\n", chunk("a", &delta, &Value::Null));
     for (kind, piece) in [
         ("text/event-stream", ": still here\n\n".to_owned()),
@@ -95,7 +95,7 @@ async fn an_upstream_that_never_ends_has_no_more_time_than_there_is() {
 }
 
 #[tokio::test]
-async fn a_sign_of_life_is_no_word_of_the_first_answer() {
+async fn keep_alive_comments_are_not_part_of_the_first_answer() {
     let empty = format!("data: {}\n\n", chunk("a", &json!({}), &Value::Null));
     for piece in [": still here\n\n".to_owned(), empty] {
         let base = endless("text/event-stream", piece).await;
@@ -112,7 +112,7 @@ async fn a_sign_of_life_is_no_word_of_the_first_answer() {
 }
 
 #[tokio::test]
-async fn all_that_an_upstream_says_counts_and_its_wrapping_does_not() {
+async fn the_size_limit_counts_content_and_not_its_framing() {
     let set = |settings: &mut Settings| settings.limits.answer_bytes = 10_000;
     let thought = chunk(
         "a",
@@ -126,7 +126,7 @@ async fn all_that_an_upstream_says_counts_and_its_wrapping_does_not() {
         let door = Door::to_fake_with(vec![endless], set).await;
         let last = chunks(&door.chat(&plain(true), &[]).await).pop();
         let message = &last.expect("an event")["error"]["message"];
-        assert_eq!(*message, "the upstream's answer does not end");
+        assert_eq!(*message, "the upstream's answer is too long");
     }
     let long = Said::streamed_content(&"word ".repeat(1000), "stop");
     assert_eq!(long.body.len(), 141_161);
@@ -139,7 +139,7 @@ async fn all_that_an_upstream_says_counts_and_its_wrapping_does_not() {
 }
 
 #[tokio::test]
-async fn an_answer_has_one_name_and_one_role_whatever_its_events_have() {
+async fn an_answer_has_one_id_and_one_role() {
     let filter = json!({ "id": "", "model": "", "object": "", "created": 0, "choices": [],
                          "prompt_filter_results": [{ "prompt_index": 0 }] });
     let role = json!({ "role": "assistant", "content": "[1" });
@@ -181,7 +181,7 @@ async fn an_answer_has_one_name_and_one_role_whatever_its_events_have() {
 }
 
 #[tokio::test]
-async fn a_packed_error_is_told_as_one() {
+async fn passes_on_a_compressed_error() {
     let mut packed = Said::json(429, &json!({}));
     packed.body = "\u{1f}packed\u{8}".to_owned();
     packed.headers.push(("content-encoding", "gzip".to_owned()));
@@ -212,7 +212,7 @@ async fn a_packed_error_is_told_as_one() {
 }
 
 #[tokio::test]
-async fn an_answer_at_once_becomes_a_stream_with_all_that_it_says() {
+async fn turns_an_unstreamed_answer_into_a_complete_stream() {
     let logprobs = json!({ "content": [{ "token": "Hello", "logprob": -0.1 }] });
     let message = json!({ "role": "assistant", "content": "Hello" });
     let mut said = Said::choices(&json!([
@@ -246,7 +246,7 @@ async fn with_key(replies: Vec<Said>, request: &Value) -> (Got, Vec<LogEntry>) {
 }
 
 #[tokio::test]
-async fn a_key_that_an_upstream_says_back_goes_no_further() {
+async fn redacts_a_key_echoed_by_the_upstream() {
     let message = format!("Incorrect key: Authorization: Bearer {KEY}");
     let error = json!({ "error": { "message": message, "type": "auth", "code": "bad" } });
     let html = Said {
@@ -280,7 +280,7 @@ async fn a_key_that_an_upstream_says_back_goes_no_further() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_in_an_error_is_told_with_its_model() {
+async fn logs_the_model_of_a_stream_that_ends_in_an_error() {
     let mut broken = Said::stream(&[json!({ "index": 0, "delta": { "content": "Hello" } })]);
     broken.body = broken.body.replace("data: [DONE]\n\n", "");
     let mut request = plain(true);

@@ -48,7 +48,7 @@ impl SseText {
     /// The runs in progress, for a subscriber that missed their beginning.
     pub(super) fn running(&mut self, recorder: &Recorder, subscription: &Subscription) {
         let runs = json!({ "runs": recorder.running() }).to_string();
-        // It stands for all earlier events, so it has the number of the latest of them.
+        // It replaces all earlier events, so it has the number of the latest of them.
         let id = format!(
             "{}-{}",
             subscription.era(),

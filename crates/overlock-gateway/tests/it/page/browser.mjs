@@ -1,6 +1,6 @@
-// The page in a real browser. Reads where the gateways are from standard input, looks at every view
-// as a person with a mouse, with a keyboard alone, and with a screen reader would, and says in its
-// last line what it looked at. Whatever the browser complains of is a failure.
+// Tests the page in a real browser. Reads the addresses of the gateways from standard input, checks
+// every view with mouse, keyboard and accessibility tree, and prints the checked views in its last
+// line. Every complaint of the browser is a failure.
 
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -13,10 +13,10 @@ import { chromium } from 'playwright-core';
 const told = JSON.parse(await text(process.stdin));
 const { gateways, documents, pipelines, screenshots } = told;
 
-/** A browser that is named, or the one that comes as a package. */
+/** The configured browser, or the packaged one. */
 async function executable() {
   if (told.chromium) return told.chromium;
-  // Told so, the package brings the libraries that Chromium needs too.
+  // With this variable the package also unpacks the libraries that Chromium needs.
   process.env.AWS_LAMBDA_JS_RUNTIME = 'nodejs22.x';
   const { default: packaged } = await import('@sparticuz/chromium');
   const path = await packaged.executablePath();
@@ -32,7 +32,7 @@ const TABLET = { width: 820, height: 1180 };
 const WIDE = { width: 1200, height: 800 };
 const VAST = { width: 2560, height: 1440 };
 
-/** A page on which nothing goes wrong unnoticed. */
+/** Opens a page and records everything that goes wrong. */
 async function open(
   address,
   hash,
@@ -72,11 +72,11 @@ async function open(
   return { page, context, wrong, address };
 }
 
-/** Nothing went wrong, nothing sticks out, and axe finds nothing. */
+/** Checks that nothing went wrong, nothing overflows, and axe finds no violation. */
 async function clean(name, { page, wrong }) {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate(() =>
-    // All that is not experimental, and what WCAG 2.2 says of the size of what is touched.
+    // All rules that are not experimental, and the target size of WCAG 2.2.
     window.axe.run(document, {
       resultTypes: ['violations'],
       rules: { 'target-size': { enabled: true } },
@@ -101,7 +101,7 @@ async function clean(name, { page, wrong }) {
   looked.push(name);
 }
 
-/** Text that hides something, or that could move what stands around it. */
+/** Text with unmarked hidden characters, or right-to-left text that is not isolated. */
 function atLarge() {
   const control =
     /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/;
@@ -112,20 +112,20 @@ function atLarge() {
     const around = node.parentElement;
     if (around.closest('textarea')) continue;
     if (control.test(node.data) && !around.closest('.hidden-character'))
-      wrong.push(`a control is at large: ${JSON.stringify(node.data)}`);
+      wrong.push(`unmarked control character: ${JSON.stringify(node.data)}`);
     if (leftward.test(node.data) && !around.closest('bdi, svg'))
       wrong.push(`not isolated: ${JSON.stringify(node.data)}`);
   }
   for (const element of document.querySelectorAll('[title], [aria-label]')) {
     for (const name of ['title', 'aria-label']) {
       const text = (element.getAttribute(name) ?? '').replaceAll(/[\u2068\u2069]/g, '');
-      if (control.test(text)) wrong.push(`a control in a name: ${JSON.stringify(text)}`);
+      if (control.test(text)) wrong.push(`control character in an attribute: ${JSON.stringify(text)}`);
     }
   }
   return wrong;
 }
 
-/** Text of which a part cannot be seen, and cannot be brought into sight either. */
+/** Text of which a part is cut off and cannot be scrolled to. */
 function clipped() {
   const boxes = '.excerpt > code, .list td, .list th, .key-figures > div, .segmented, .badge';
   return [...document.querySelectorAll(boxes)]
@@ -135,14 +135,14 @@ function clipped() {
     .map((box) => `clipped: ${box.outerHTML.slice(0, 200)}`);
 }
 
-/** Where views are looked at in the gate. A long test, and one that takes pictures, adds ELSEWHERE. */
+/** The screens of every test. A long test, and one with screenshots, adds MORE_SCREENS. */
 const SCREENS = [
   ['wide, light', { viewport: WIDE }],
   ['phone, dark', { viewport: PHONE, scheme: 'dark' }],
   ['enlarged to 400 %', { viewport: NARROW }],
 ];
 
-const ELSEWHERE = [
+const MORE_SCREENS = [
   ['wide, dark', { viewport: WIDE, scheme: 'dark' }],
   ['phone, light', { viewport: PHONE }],
   ['tablet, light', { viewport: TABLET }],
@@ -151,15 +151,15 @@ const ELSEWHERE = [
   ['in forced colours', { colours: 'active' }],
 ];
 
-/** A view on every screen, light and dark, in colours of the reader's own, and much enlarged. */
+/** Checks a view on all screens. */
 async function everywhere(name, address, hash, ready, { prepare, height } = {}) {
-  for (const [screen, choice] of told.long || screenshots ? [...SCREENS, ...ELSEWHERE] : SCREENS) {
+  for (const [screen, choice] of told.long || screenshots ? [...SCREENS, ...MORE_SCREENS] : SCREENS) {
     const view = await open(address, hash, { ...choice, prepare });
     await ready(view.page);
     await clean(`${name}, ${screen}`, view);
     if (screenshots && screen.includes(', ')) {
       await mkdir(screenshots, { recursive: true });
-      // A picture may show more than a screen does.
+      // A screenshot may be higher than the screen.
       if (height) await view.page.setViewportSize({ width: choice.viewport.width, height });
       const file = `${name}-${screen.replace(', ', '-')}.png`;
       await view.page.screenshot({ path: join(screenshots, file) });
@@ -178,7 +178,7 @@ const equal = (got, wanted, what) =>
     `${what}: ${JSON.stringify(got)} and not ${JSON.stringify(wanted)}`,
   );
 
-/** Waits until so many elements are there: figures and rows arrive by different requests. */
+/** Waits for a number of elements: figures and rows arrive by different requests. */
 async function counted(elements, wanted, what) {
   const until = Date.now() + 30_000;
   let count = await elements.count();
@@ -191,10 +191,10 @@ async function counted(elements, wanted, what) {
 
 const sees = (page, text) => page.getByText(text).first().waitFor();
 
-/** What the client was answered in each run. */
+/** The answer of each run. */
 const contents = new Map();
 
-/** Asks for a document; the run that came of it. */
+/** Requests a document and returns the run. */
 async function ask(
   gateway,
   { signal, model = 'gpt-4', key, retry, question, messages = [] } = {},
@@ -233,7 +233,7 @@ async function ask(
   return run;
 }
 
-/** Presses a button that copies; what is copied once the button says so. */
+/** Clicks a copy button and returns the copied text. */
 async function copied(page, name) {
   const button = await page.getByRole('button', { name, exact: true }).elementHandle();
   await button.click();
@@ -241,7 +241,7 @@ async function copied(page, name) {
   return page.evaluate(() => navigator.clipboard.readText());
 }
 
-/** Asks in one line; the run that came of it. Whoever names a text leaves when it has come. */
+/** Sends a short request and returns the run. With `until` the client disconnects after that text. */
 async function askBriefly(gateway, { json, text, until, n, tools } = {}) {
   const leaving = new AbortController();
   const answer = await fetch(`${gateway}/v1/chat/completions`, {
@@ -268,7 +268,7 @@ async function askBriefly(gateway, { json, text, until, n, tools } = {}) {
   return answer.headers.get('x-overlock-run');
 }
 
-/** Asks for a document as a stream, until it is there or nobody wants it any more. */
+/** Requests a document as a stream, until its end or an abort. */
 async function stream(gateway, signal, model) {
   const message = { role: 'user', content: 'Write the report as JSON.' };
   const body = {
@@ -282,11 +282,11 @@ async function stream(gateway, signal, model) {
     const request = { method: 'POST', signal, headers, body: JSON.stringify(body) };
     await (await fetch(`${gateway}/v1/chat/completions`, request)).text();
   } catch {
-    // It was called off.
+    // The request was aborted.
   }
 }
 
-/** A bar that is longer than it may be says where it should have ended, and its line is there. */
+/** Checks the label and the position of the limit in a bar that is too long. */
 async function endsAt(axis, words) {
   await axis.getByText(words).waitFor();
   const [line, bar] = [await axis.locator('.limit').boundingBox(), await axis.locator('.bar').boundingBox()];
@@ -300,14 +300,14 @@ async function endsAt(axis, words) {
   expect(Math.abs(place - limit / total) < 0.02, `the line is at ${place} of ${limit} of ${total}`);
 }
 
-/** A picture of what is seen, where pictures are wanted. */
+/** Takes a screenshot, if screenshots are wanted. */
 async function picture(name, page) {
   if (!screenshots) return;
   await mkdir(screenshots, { recursive: true });
   await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
 }
 
-/** Whatever the list says of a run leads to it, on the page and at the gateway. */
+/** Checks that a search for the remark on a run finds the run. */
 async function foundByItsWords(gateway) {
   const view = await open(gateway, '#/runs');
   const rows = view.page.locator('.list tbody tr:has(.why)');
@@ -322,10 +322,10 @@ async function foundByItsWords(gateway) {
     await page.locator('.list-head .summary').getByText(/^[1-9]\d* of \d+ recorded runs?: /).waitFor();
     await context.close();
   }
-  expect(told.length > 0, 'something is said of runs');
+  expect(told.length > 0, 'some runs have remarks');
 }
 
-// --- What there is to be seen ---
+// --- The runs ---
 
 const runs = {};
 const models = {
@@ -365,7 +365,7 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   await page.getByRole('button', { name: 'All', exact: true }).click();
   await page.getByRole('searchbox').fill('overlock-demo');
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
-  expect(page.url().endsWith('#/runs?q=overlock-demo'), 'what is looked for is in the address');
+  expect(page.url().endsWith('#/runs?q=overlock-demo'), 'the search is in the address');
   await page.getByRole('searchbox').fill('quota');
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
   await sees(page, '429 You exceeded your current quota.');
@@ -376,7 +376,7 @@ await everywhere('runs', whole, '#/runs', async (page) => {
       (await fetch(`/api/runs?limit=20`)).json().then((list) => list.find((run) => run.id === id)),
     runs.whole,
   );
-  // What is told in all is what the runs cost that are shown, to the last digit.
+  // The total cost is the exact sum of the costs in the list.
   const listed = await page.evaluate(async () => (await fetch('/api/runs?limit=100')).json());
   const priced = listed.filter((run) => run.cost);
   expect(priced.length > 0 && priced.length < listed.length, 'some models have prices');
@@ -404,7 +404,7 @@ await everywhere('runs', whole, '#/runs', async (page) => {
     `tokens in are told: ${figures}`,
   );
   await clean('the list, filtered', view);
-  // Costs stand below one another, and every figure is there however small the screen is.
+  // Costs are aligned, and every figure is visible on every screen.
   await page.getByRole('searchbox').fill('');
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length > 2);
   const costs = await page
@@ -430,7 +430,7 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   await view.context.close();
 }
 
-// --- A run that happens now ---
+// --- A run in progress ---
 
 {
   const view = await open(gateways.held, '#/runs');
@@ -453,7 +453,7 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   await view.context.close();
 }
 
-// --- An upstream that has to be asked again ---
+// --- Retries ---
 
 {
   const view = await open(gateways.unsteady, '#/runs');
@@ -475,15 +475,15 @@ await everywhere('runs', whole, '#/runs', async (page) => {
   await view.context.close();
 }
 
-// --- An answer that is being written, seen to grow ---
+// --- The progress of an answer ---
 
 for (const name of ['slow', 'unknown']) {
-  // Where only metadata are recorded there is nothing to read of a run before it ends.
+  // With metadata only, a run is not in the store before its end.
   const view = await open(gateways[name], '#/runs', { allowed: ['status of 404'] });
   const { page } = view;
   await sees(page, 'live');
   const leaving = new AbortController();
-  const grown = stream(gateways[name], leaving.signal, name === 'slow' ? 'gpt-4' : 'nobody-knows');
+  const grown = stream(gateways[name], leaving.signal, name === 'slow' ? 'gpt-4' : 'unknown-model');
   const row = page.locator('.list tbody tr').filter({ hasText: 'running' });
   const link = row.getByRole('link');
   await link.focus();
@@ -508,7 +508,7 @@ for (const name of ['slow', 'unknown']) {
   );
   expect(
     await link.evaluate((link) => link === document.activeElement),
-    'whoever is at a row stays there',
+    'a row keeps the focus',
   );
   await clean(`an answer that grows in the list, ${name}`, view);
   await link.click();
@@ -516,7 +516,7 @@ for (const name of ['slow', 'unknown']) {
   await line.getByText(/Attempt 1: [\d,]+ bytes, about/).waitFor();
   const took = page.locator('.key-figures > div').filter({ hasText: 'Took' }).locator('dd');
   const first = await took.textContent();
-  // Nobody loads the page again, and whoever is at something stays there.
+  // The page updates without a reload and keeps the focus.
   const button = page.getByRole('button', { name: 'Copy link' });
   await button.focus();
   await page.waitForFunction(
@@ -535,7 +535,7 @@ for (const name of ['slow', 'unknown']) {
     .locator('.key-figures')
     .getByText(/^≈ [\d,]+ bytes$/)
     .waitFor();
-  // The text is shown where it is recorded.
+  // The text is shown if it is recorded.
   const end = page.getByRole('group', { name: 'The end of the answer, as it arrives' });
   equal(await end.isVisible(), name === 'slow', 'the end of the text is there');
   if (name === 'slow') expect((await end.textContent()).includes('<b>'), 'as it was written');
@@ -546,14 +546,14 @@ for (const name of ['slow', 'unknown']) {
   await view.context.close();
 }
 
-// --- A window that nobody knows, and a conversation that was too long for it ---
+// --- An unknown window, and a conversation that is too long for it ---
 
 {
   const messages = Array.from({ length: 30 }, (_, at) => ({
     role: at % 2 ? 'assistant' : 'user',
     content: 'water '.repeat(700),
   }));
-  const run = await ask(gateways.trimming, { model: 'nobody-knows', messages });
+  const run = await ask(gateways.trimming, { model: 'unknown-model', messages });
   const view = await open(gateways.trimming, '#/runs');
   const { page } = view;
   await page
@@ -575,12 +575,12 @@ for (const name of ['slow', 'unknown']) {
     page,
     /The counts are estimates, made with o200k_base in place of an unknown tokenizer/,
   );
-  await sees(page, 'models."nobody-knows".window');
+  await sees(page, 'models."unknown-model".window');
   await counted(page.locator('.gauge'), 0, 'shares of a window that was assumed');
   await sees(page, /10 tokens in · 5 out · counted by the provider \(Overlock counted [\d,]+ in/);
   await sees(page, 'counted by the provider');
   await picture('window-assumed', page);
-  await clean('a window that nobody knows', view);
+  await clean('an unknown window', view);
   await view.context.close();
 }
 
@@ -597,7 +597,7 @@ for (const name of ['slow', 'unknown']) {
   await counted(rows, 100, 'runs that are drawn at first');
   await page.getByRole('button', { name: 'Show 100 more' }).click();
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 200);
-  // The oldest of them all is found, though nobody has scrolled to it.
+  // The oldest run is found without scrolling.
   await page.getByRole('searchbox').fill('the-very-first');
   await summary.getByText(/^1 of 1,204 recorded runs: 1 complete; /).waitFor();
   await counted(rows, 1, 'runs that are found');
@@ -606,7 +606,7 @@ for (const name of ['slow', 'unknown']) {
   await page.getByRole('button', { name: 'Failed', exact: true }).click();
   await summary.getByText(/^4 of 1,204 recorded runs: 4 failed/).waitFor();
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 4);
-  // There is nothing more to show of a hundred.
+  // Exactly a hundred results need no further page.
   await page.getByRole('button', { name: 'All', exact: true }).click();
   await page.getByRole('searchbox').fill('one-of-a-hundred');
   await summary.getByText(/^100 of 1,204 recorded runs: 100 complete; /).waitFor();
@@ -615,7 +615,7 @@ for (const name of ['slow', 'unknown']) {
   await page.getByRole('searchbox').fill('model error');
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 4);
   await page.getByRole('searchbox').fill('');
-  // What was found far back leaves no gap among the latest.
+  // Old results leave no gap among the latest runs.
   await page.getByRole('button', { name: 'All', exact: true }).click();
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 100);
   await picture('runs-many', page);
@@ -623,7 +623,7 @@ for (const name of ['slow', 'unknown']) {
   await view.context.close();
 }
 
-// --- A run that is watched to its end ---
+// --- A run watched to its end ---
 
 {
   const list = await open(gateways.watched, '#/runs');
@@ -639,7 +639,7 @@ for (const name of ['slow', 'unknown']) {
   const isAt = (page, selector) =>
     page.evaluate((selector) => document.activeElement.matches(selector), selector);
   const pieces = (page) => page.locator('.growth button').count();
-  // One reads the text of the first attempt, with the second attempt's window before them.
+  // One page shows the text of the first attempt and the window of the second.
   {
     const { page } = reading;
     await page.locator('#attempt-2').waitFor();
@@ -649,7 +649,7 @@ for (const name of ['slow', 'unknown']) {
     await page.keyboard.press('Enter');
     await page.getByRole('group', { name: /^All [\d,]+ bytes/ }).waitFor();
   }
-  // Another is in the text of the document.
+  // The other page has the focus in the text of the document.
   {
     const { page } = choosing;
     await page.getByRole('button', { name: 'Text', exact: true }).click();
@@ -661,12 +661,12 @@ for (const name of ['slow', 'unknown']) {
       before,
     );
     equal(await pieces(page), await page.locator('.attempt').count(), 'pieces while it grows');
-    expect(await isAt(page, '.document .pages'), 'who reads the text of a document stays there');
+    expect(await isAt(page, '.document .pages'), 'the text of a document keeps the focus');
   }
   for (const { page } of [reading, choosing]) await page.locator('.badge.complete').waitFor();
   {
     const { page } = reading;
-    expect(await isAt(page, '#attempt-1 .full summary'), 'who is at an attempt stays there');
+    expect(await isAt(page, '#attempt-1 .full summary'), 'an attempt keeps the focus');
     await counted(page.locator('#attempt-1 .full[open] .pages'), 1, 'what was opened');
     await sees(page, 'attempt 2 of');
     expect(
@@ -677,7 +677,7 @@ for (const name of ['slow', 'unknown']) {
   }
   {
     const { page } = choosing;
-    expect(await isAt(page, '.document .pages'), 'who reads the text of a document stays there');
+    expect(await isAt(page, '.document .pages'), 'the text of a document keeps the focus');
     equal(await page.locator('.document .pages').evaluate((box) => box.scrollTop), 60, 'the place');
     equal(
       await page.getByRole('button', { name: 'Text', exact: true }).getAttribute('aria-pressed'),
@@ -692,7 +692,7 @@ for (const name of ['slow', 'unknown']) {
   for (const { context } of [reading, choosing]) await context.close();
 }
 
-// --- A run that somebody leaves and takes up again ---
+// --- An interrupted and resumed run ---
 
 {
   const leaving = new AbortController();
@@ -708,13 +708,13 @@ for (const name of ['slow', 'unknown']) {
   await left;
   await page.locator('.badge.interrupted').waitFor();
   await sees(page, 'A request with the same idempotency key resumes the run');
-  await clean('a run that was left', view);
+  await clean('an interrupted run', view);
   const again = await ask(gateways.left, { retry: 'the same' });
-  // Nobody loads the page again.
+  // The page updates without a reload.
   await page.locator('.badge.complete').waitFor();
   const document = await copied(page, 'Copy document');
-  equal(document, contents.get(again), 'the document of a run that was taken up');
-  await clean('a run that was taken up again', view);
+  equal(document, contents.get(again), 'the document of a resumed run');
+  await clean('a resumed run', view);
   await view.context.close();
 }
 
@@ -770,7 +770,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   await page.getByRole('group', { name: /^Document, / }).waitFor();
   await page.locator('#attempt-2 summary').click();
   await clean('a run, used', view);
-  // The link that is shared leads there too.
+  // A shared link leads to the attempt too.
   await page.reload();
   await page.locator('#attempt-3.chosen').waitFor();
   await page.getByRole('link', { name: 'Attempt 2', exact: true }).focus();
@@ -793,7 +793,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   JSON.parse(await copied(page, /^Copy closed JSON/));
   expect(
     (await page.locator('.attempt.refused').count()) > 0,
-    'attempts that were refused are told',
+    'attempts that were not joined are listed',
   );
   await page.locator('.attempt.refused .excerpt').first().getByText('Shall I go on?').waitFor();
   await page.getByText('Full answer of the model').first().click();
@@ -851,7 +851,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
     names.push(saved.suggestedFilename());
   }
   equal(names, [`${run}.choice-1.json`, `${run}.choice-2.json`], 'the files');
-  // Two choices came with the first call, and three answers that could not be joined.
+  // Two choices of the first call, and three answers that could not be joined.
   const figures = page.locator('.key-figures > div');
   equal(await figures.first().allInnerTexts(), ['Calls\n4'], 'the calls');
   await page.locator('#attempt-2').getByText('choice 2 · part of the answer of attempt 1 ·').waitFor();
@@ -875,7 +875,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
   await view.context.close();
 }
 
-// --- What is refused, and what is not answered ---
+// --- Rejected answers and failed calls ---
 
 {
   const run = await ask(gateways.between);
@@ -930,7 +930,7 @@ for (const [name, why, done, help] of [
 for (const gateway of [whole, gateways.metadata, gateways.choices, gateways.late])
   await foundByItsWords(gateway);
 
-// However an answer was joined, the document that is shown is the one that the client got.
+// The document on the page is the one that the client got.
 for (const name of ['restarts', 'many', 'hostile']) {
   const view = await open(whole, `#/runs/${runs[name]}`);
   const document = await copied(view.page, 'Copy document');
@@ -939,7 +939,7 @@ for (const name of ['restarts', 'many', 'hostile']) {
   await view.context.close();
 }
 
-// --- However an answer ends ---
+// --- Every end of an answer ---
 
 for (const name of ['ends', 'brief']) {
   const gateway = gateways[name];
@@ -957,7 +957,7 @@ for (const name of ['ends', 'brief']) {
   };
   const list = await open(gateway, '#/runs?outcome=stopped');
   await list.page.getByRole('link', { name: runs.left }).waitFor();
-  await counted(list.page.locator('.list tbody tr'), 1, 'runs that somebody stopped');
+  await counted(list.page.locator('.list tbody tr'), 1, 'cancelled runs');
   await clean(`stopped runs, ${name}`, list);
   await list.page.getByRole('button', { name: 'All', exact: true }).click();
   for (const reason of ['content filter', 'cut off, not continued', 'declined', 'no JSON'])
@@ -972,7 +972,7 @@ for (const name of ['ends', 'brief']) {
     await page.locator(`.badge.${outcome}`).waitFor();
     await check(page);
     const said = await page.locator('#main').textContent();
-    expect(!/(^|[^\d,.])0 bytes/.test(said), `nothing is told of 0 bytes: ${end}, ${said}`);
+    expect(!/(^|[^\d,.])0 bytes/.test(said), `no figure of 0 bytes: ${end}, ${said}`);
     await clean(`${end}, ${name}`, view);
     await page.setViewportSize(PHONE);
     await clean(`${end}, ${name}, on a phone`, view);
@@ -1060,7 +1060,7 @@ for (const name of ['ends', 'brief']) {
   });
 }
 
-// --- What a model means harm with ---
+// --- Hostile documents ---
 
 {
   const view = await open(whole, `#/runs/${runs.hostile}`);
@@ -1126,7 +1126,7 @@ await everywhere('playground', whole, '#/playground', async (page) => {
 await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar').waitFor());
 
 {
-  // What the API cannot answer is told on the page, and is no error to the browser.
+  // Errors of the API are shown on the page and not logged by the browser.
   const view = await open(whole, '#/playground');
   const { page } = view;
   const rendered = page.getByRole('group', { name: 'Rendered context' });
@@ -1222,7 +1222,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
 }
 
 {
-  // What is told of closing and of repairing is what they did.
+  // The page describes what closing and repairing changed.
   const view = await open(whole, '#/playground');
   const { page } = view;
   const [text, next] = [
@@ -1243,7 +1243,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
   await text.fill('{"a":1}');
   await closed.getByText('No changes needed.').waitFor();
 
-  // A seam is seen however the next piece is written.
+  // A seam is shown for every form of the next piece.
   const seam = page.locator('.card').filter({ hasText: 'How the next piece' });
   await text.fill('{"rows":[{"port":"Brest"},{"port":"Cux');
   await next.fill('```json\n{"port":"Cuxhaven"}]}\n```');
@@ -1266,7 +1266,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     .getByText('5 characters', { exact: true })
     .waitFor();
 
-  // A long text goes there once, and its ends come back.
+  // A long text is sent once, and only its ends come back.
   const [long, copies] = [`[${'"ab",'.repeat(1_000_000)}`, []];
   page.on('response', async (answer) => copies.push((await answer.body()).length));
   const asked = page.waitForRequest(/several/);
@@ -1287,7 +1287,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
 }
 
 {
-  // What is planned for an answer is no limit where none was set, and no number becomes another.
+  // Planned tokens are not shown as a limit, and numbers in a request do not change.
   const request =
     '{"model":"gpt-4","seed":12345678901234567890,"temperature":1.0,"response_format":{"type":"json_object"},"messages":[{"role":"user","content":"Write a report."}]}';
   const view = await open(whole, '#/playground/fit');
@@ -1337,7 +1337,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
   await view.context.close();
 }
 
-// --- What a text hides, and what is written from right to left ---
+// --- Hidden characters and right-to-left text ---
 
 {
   const view = await open(whole, '#/playground');
@@ -1356,7 +1356,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     ['U+202E', 'U+2066', 'U+2069', 'U+2066', 'U+200B', 'U+E0041', 'U+FEFF'],
     'what is marked',
   );
-  // Everything is drawn in the order in which it was written, and the cut comes last.
+  // All parts are drawn in their order, with the cut last.
   const places = await tail.evaluate((pre) => {
     const range = document.createRange();
     return [...pre.childNodes].map((node) => {
@@ -1389,7 +1389,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
   await sees(page, 'Invisible characters in the fields');
   await page.getByRole('img', { name: 'seam' }).waitFor();
   await clean('the playground, with what hides', view);
-  // Whatever a text is made of, all of it is there, and nothing of it is at large.
+  // For any text, all of it is shown and every hidden character is marked.
   const lost = await page.evaluate(async () => {
     const { beginning, ending, plain, shown } = await import('/page/text.js');
     const alphabet = [...'a" \\\n\r\t1,{אבשلا👩🏽🏳❤ی日'];
@@ -1447,7 +1447,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
   await view.context.close();
 }
 
-// --- Pipelines, which another process runs ---
+// --- Pipelines of another process ---
 
 {
   const { pipelines: gateway, prompter } = gateways;
@@ -1477,7 +1477,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     await sees(page, 'to change settings, add --set KEY=VALUE');
   });
 
-  // Where colours are the reader's own, a box is told from others by its sign and its word.
+  // With forced colours, a box has a sign and a word.
   {
     const view = await open(gateway, `#/runs/${pipelines.failed}`, { colours: 'active' });
     const { page } = view;
@@ -1494,7 +1494,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     await view.context.close();
   }
 
-  // What is long leaves the graph where it is, and all of it can be had.
+  // Long texts are shortened, so that the graph stays in place.
   {
     const view = await open(gateway, `#/runs/${pipelines.long}`);
     const { page } = view;
@@ -1517,7 +1517,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     await view.context.close();
   }
 
-  // Several models, of which one has no price.
+  // Several models, one of them without a price.
   {
     const view = await open(gateway, `#/runs/${pipelines.models}`);
     const { page } = view;
@@ -1530,13 +1530,13 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     const row = page.locator('.list tbody tr').filter({ hasText: pipelines.models });
     await row.getByText('gpt-4o-mini and 1 other').waitFor();
     await row.getByText(/^at least 0\.\d{6} USD$/).waitFor();
-    // Those that asked no model lack no price; one does.
+    // Only one run has a call without a price.
     const totals = await page.evaluate(async () => (await fetch('/api/runs/totals')).json());
-    expect(totals.priced + totals.unpriced < totals.runs, 'some asked no model');
+    expect(totals.priced + totals.unpriced < totals.runs, 'some runs have no calls');
     await sees(page, `for the ${totals.priced} with prices`);
     await page.getByRole('searchbox').fill('answer_from_code');
     await page.locator('.summary').getByText(/ USD in total$/).waitFor();
-    // What the verdict of a run says is found, though no list says it.
+    // The search also finds error codes, which the list does not show.
     await page.getByRole('searchbox').fill('PIPELINE_BUDGET');
     await page.locator('.summary').getByText(/^1 of \d+ recorded runs: 1 failed/).waitFor();
     await page.locator('.list tbody').getByRole('link', { name: pipelines.misfit }).waitFor();
@@ -1629,7 +1629,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     await view.context.close();
   }
 
-  // What is said of the blocks of a context in words, in the list and in the bar is the same.
+  // The summary, the list and the bar agree about context blocks.
   {
     const view = await open(gateway, `#/runs/${pipelines.twice}`);
     const { page } = view;
@@ -1658,7 +1658,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     await step.locator('table').waitFor();
     await counted(step.locator('td').filter({ hasText: 'repeats block' }), 4, 'the table');
     await clean('blocks that repeat', view);
-    // Whatever came and went, every block is told of once.
+    // For any blocks, each block is listed once.
     const wrong = await page.evaluate(async () => {
       const { compared } = await import('/page/blocks.js');
       const node = (id, text) => `--- NODE ---\nid: ${id}\npath: a\ntext:\n${text}`;
@@ -1729,7 +1729,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     const { page } = view;
     await sees(page, /no answer \([\d,]+ tokens prepared\)/);
     const figure = page.locator('.key-figures > div').filter({ hasText: 'Tokens in' });
-    equal(await figure.locator('dd').textContent(), '0', 'tokens that nobody took');
+    equal(await figure.locator('dd').textContent(), '0', 'tokens without an answer');
     await page.locator('#step-5').getByText('Prompt and answer').click();
     await page.getByRole('group', { name: /^Prompt as user in step 5/ }).waitFor();
     await clean('a pipeline whose model is not there', view);
@@ -1748,7 +1748,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     await step.getByText('Prompt and answer', { exact: true }).click();
     await step.locator('.attempts > li').last().waitFor();
     await counted(step.locator('.attempts > li'), 2, 'attempts without their text');
-    expect(!(await page.content()).includes('Who closes'), 'no text is told');
+    expect(!(await page.content()).includes('Who closes'), 'no text is sent');
     await clean('a pipeline without text', view);
     await view.context.close();
   }
@@ -1801,21 +1801,21 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
   await counted(steps, 3, 'steps that were done');
   await prompt('cue');
   await sees(page, 'call_summarize_context is running');
-  expect((await steps.count()) > 9, 'steps come by themselves');
+  expect((await steps.count()) > 9, 'new steps appear');
   const figure = (name) =>
     page.locator('.key-figures > div').filter({ hasText: name }).locator('dd').textContent();
   equal(await figure('Tokens in'), '400', 'what the first answer took');
 
-  // Whoever worked on it is killed, and somebody goes on: nobody has to load the page again.
+  // The process is killed and the run resumed; the page updates without a reload.
   await prompt('kill');
   await sees(page, `overlock run --resume ${run}`);
   await page.locator('.badge.interrupted').waitFor();
   equal(await page.locator('.box.interrupted .box-mark').textContent(), '◌ interrupted', 'where it was interrupted');
   equal(await box(page, 'interrupted').textContent(), 'call_summarize_context', 'the interrupted step');
-  expect((await figure('Took')).startsWith('at least '), 'nobody knows when it was killed');
+  expect((await figure('Took')).startsWith('at least '), 'the time of the end is unknown');
   await picture('pipeline-left', page);
   await clean('a pipeline that was left', view);
-  // A list that is open counts every run once, whatever becomes of it.
+  // An open list counts every run exactly once.
   const watched = await open(gateway, '#/runs');
   const counts = watched.page.locator('.summary');
   await counts.getByText('1 interrupted').waitFor();
@@ -1832,11 +1832,11 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     await row.getByText('interrupted').waitFor();
     await list.page.getByRole('searchbox').fill('interrupted');
     await list.page.locator('.summary').getByText('1 interrupted').waitFor();
-    await counted(row, 1, 'runs that nobody works on');
+    await counted(row, 1, 'interrupted runs');
     await clean('a pipeline that was left, in the list', list);
     await list.context.close();
   }
-  // What is shorter is no pause.
+  // A shorter gap is not a pause.
   await page.waitForTimeout(1200);
   await prompt(`resume/${run}-1`);
   await page.locator('.badge.running').waitFor();
@@ -1845,7 +1845,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     async (id) => (await fetch(`/api/runs/${id}`)).json(),
     run,
   );
-  expect(paused >= 1200, 'whoever takes a run up says so at once');
+  expect(paused >= 1200, 'resuming is recorded immediately');
   expect((await figure('Took')).endsWith(` ${(paused / 1000).toFixed(1)} s`), 'a pause is no work');
   await counts.getByText('1 running').waitFor();
   await prompt('cue');
@@ -1853,13 +1853,13 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
   equal(await figure('Tokens in'), '800', 'what the second answer took');
   await prompt('cue');
   await sees(page, '1 answer so far');
-  // What an answer took is there with it, and not with its step.
+  // The usage of an answer appears with the answer, not with its step.
   equal(await figure('Tokens in'), '1,200', 'what the third answer took');
   const read = await page.evaluate(async (id) => (await fetch(`/api/runs/${id}`)).json(), run);
   equal(await figure('Tokens out'), String(read.output_tokens), 'the tokens of all answers');
   equal(await figure('Cost'), `${read.cost.amount} USD`, 'the cost of all answers');
   {
-    // Whoever comes later sees the same.
+    // A page opened later shows the same.
     const other = await open(gateway, `#/runs/${run}`);
     await sees(other.page, '1 answer so far');
     const late = other.page.locator('.key-figures > div').filter({ hasText: 'Tokens in' });
@@ -1875,7 +1875,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
   await page.locator('.notice .attempts > li').first().waitFor();
   await counted(page.locator('.notice .attempts > li'), 1, 'attempts that are kept');
   await picture('pipeline-kept', page);
-  await clean('a pipeline that was stopped half-way', view);
+  await clean('a cancelled pipeline', view);
   await prompt(`resume/${run}-3`);
   await page.locator('.badge.running').waitFor();
   await prompt('end');
@@ -1933,7 +1933,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
   await view.context.close();
 }
 
-// --- The light, chosen ---
+// --- The theme ---
 
 {
   const view = await open(whole, '#/runs');
@@ -1981,7 +1981,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
 }
 
 {
-  // Several requests find out that the keys have changed: the reader is asked once.
+  // If several requests fail because the keys have changed, the user is asked once.
   const view = await open(whole, '#/runs');
   const { page } = view;
   await sees(page, /^8 runs: |runs: /);
@@ -2017,7 +2017,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => document.querySelectorAll('.list tbody tr').length === 1);
   equal(greetings, before + 1, 'greetings with the key');
-  // What is refused to somebody who was let in is told, and not asked for again and again.
+  // A 401 with a valid key is shown, and not retried.
   let refusals = 0;
   await page.route('**/api/several', (route) => {
     refusals += 1;
