@@ -1,29 +1,29 @@
-//! What a file says, whatever it is encoded in.
+//! Decodes the bytes of a file as UTF-8, UTF-16 or Windows-1252.
 //!
-//! No byte of a text is lost: one that stands for no character is shown as such.
+//! No byte of a text is dropped: invalid ones become replacement characters.
 
-/// What became of the bytes of a file.
+/// The decoded content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decoded {
-    /// It is UTF-8, or UTF-16 that says so.
+    /// UTF-8, or UTF-16 with a byte order mark.
     Text(String),
-    /// It was no UTF-8 and was read as Windows-1252, which has a character for every byte.
+    /// Not UTF-8, so read as Windows-1252, which has a character for every byte.
     Guessed(String),
-    /// It holds no text, but these bytes.
+    /// Not text.
     Binary(Vec<u8>),
 }
 
-/// As much of a file as is looked at to tell whether it is text.
-const LOOKED_AT: usize = 8 * 1024;
+/// How much of a file is searched for zero bytes, which text does not have.
+const CHECKED_BYTES: usize = 8 * 1024;
 
-/// What the bytes of a file say.
+/// Decodes the bytes of a file.
 pub fn decode(bytes: Vec<u8>) -> Decoded {
     match bytes.as_slice() {
         [0xff, 0xfe, rest @ ..] => return Decoded::Text(utf16(rest, u16::from_le_bytes)),
         [0xfe, 0xff, rest @ ..] => return Decoded::Text(utf16(rest, u16::from_be_bytes)),
         _ => {}
     }
-    if bytes[..bytes.len().min(LOOKED_AT)].contains(&0) {
+    if bytes[..bytes.len().min(CHECKED_BYTES)].contains(&0) {
         return Decoded::Binary(bytes);
     }
     match String::from_utf8(bytes) {
@@ -54,7 +54,6 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
         .collect()
 }
 
-/// The character of a byte in the encoding that Windows used in the west.
 fn windows_1252(byte: u8) -> char {
     const FROM_80: [char; 32] = [
         '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž',
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_read_in_the_encodings_that_sources_have() {
+    fn decodes_the_encodings_of_source_files() {
         let text = |text: &str| Decoded::Text(text.to_owned());
         check("é".as_bytes(), &text("é"));
         check(b"\xef\xbb\xbfa", &text("a"));

@@ -1,4 +1,4 @@
-//! What is kept of one file.
+//! Prepares one file for the store.
 
 use std::fmt::Write;
 
@@ -8,11 +8,11 @@ use overlock_code::{
 use overlock_store::{EdgeKind, Mention, NewFile, NewNode, NodeKind, Scope};
 use sha2::{Digest, Sha256};
 
-/// What makes nodes of files. It is part of what a file comes to, so that files are indexed again
-/// once they would be taken apart in another way.
+/// The version of the splitting into nodes. It is part of every file's hash, so a new version
+/// indexes all files again.
 pub const VERSION: u32 = 4;
 
-/// What a file comes to: its content, and how it is taken apart.
+/// The hash of a file's content and of [`VERSION`].
 pub(crate) fn hash(bytes: &[u8]) -> String {
     let mut digest = Sha256::new();
     digest.update(VERSION.to_le_bytes());
@@ -24,7 +24,7 @@ pub(crate) fn hash(bytes: &[u8]) -> String {
     hex
 }
 
-/// A file that has been taken apart.
+/// A file split into nodes.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     path: String,
@@ -32,8 +32,8 @@ pub(crate) struct Prepared {
     imports: Vec<String>,
     nodes: Vec<NewNode>,
     mentions: Vec<Mention>,
-    /// Whether all of it could be read as what it is.
-    pub(crate) is_understood: bool,
+    /// Whether all of it could be parsed.
+    pub(crate) is_parsed: bool,
 }
 
 impl Prepared {
@@ -41,18 +41,18 @@ impl Prepared {
         let text = &*with_line_feeds(text);
         let reading = Reading::of_file(&path, text);
         let parts = nodes(text, reading);
-        let kept = parts.nodes.iter().enumerate();
-        let kept =
-            kept.map(|(index, node)| new_node(&path, reading, node, parts.text_of(text, index)));
+        let nodes = parts.nodes.iter().enumerate();
+        let nodes =
+            nodes.map(|(index, node)| new_node(&path, reading, node, parts.text_of(text, index)));
         let mentions = parts.nodes.iter().enumerate().flat_map(|(from, node)| {
             node.mentions
                 .iter()
                 .map(move |mention| new_mention(from, mention))
         });
         Self {
-            nodes: kept.collect(),
+            nodes: nodes.collect(),
             mentions: mentions.collect(),
-            is_understood: parts.parsed,
+            is_parsed: parts.parsed,
             imports: parts.imports,
             path,
             hash,
@@ -73,8 +73,8 @@ impl Prepared {
         self.nodes.len() as u64
     }
 
-    /// About how much there is to write.
-    pub(crate) fn length(&self) -> usize {
+    /// The approximate number of bytes to write.
+    pub(crate) fn approximate_bytes(&self) -> usize {
         self.nodes
             .iter()
             .map(|node| node.text.len() + 200)
@@ -85,7 +85,7 @@ impl Prepared {
 
 fn new_node(path: &str, reading: Reading, node: &Node, text: String) -> NewNode {
     let line = |line: usize| u32::try_from(line).unwrap_or(u32::MAX);
-    // Only the file's own name is not in its text.
+    // The text of a file does not contain the file's name.
     let (name, qualified) = match node.kind {
         CodeKind::File => (path.rsplit('/').next().unwrap_or(path), path),
         _ => (node.name.as_str(), node.qualified.as_str()),
@@ -99,7 +99,7 @@ fn new_node(path: &str, reading: Reading, node: &Node, text: String) -> NewNode 
         lines: (line(node.first_line), line(node.last_line)),
         span: node.span.start as u64..node.span.end as u64,
         text,
-        // Both are words of ours, without anything that JSON would escape.
+        // Neither value needs escaping in JSON.
         metadata: format!(
             r#"{{"syntax":"{}","detail":"{}"}}"#,
             reading.name(),

@@ -1,14 +1,13 @@
-//! Which files a folder has, without those that are ignored.
+//! Lists the files of a folder that are not ignored.
 //!
-//! What `.gitignore` and `.ignore` leave out, hidden files and links are not the repository's own
-//! sources. A link leads to a file that is found at its own place, out of the folder, or round in a
-//! circle.
+//! Files excluded by `.gitignore` or `.ignore`, hidden files and symbolic links are skipped. A link
+//! may point to a file that is listed anyway, outside the folder, or back to a parent.
 
 use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 
-/// A file, and how it is called in its repository.
+/// A file and its path in the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) file: PathBuf,
@@ -16,28 +15,28 @@ pub(crate) struct Source {
     pub(crate) length: u64,
 }
 
-/// What is in a folder.
+/// The files of a folder.
 #[derive(Debug, Default)]
 pub(crate) struct Folder {
-    /// By path.
+    /// Sorted by path.
     pub(crate) files: Vec<Source>,
-    /// What could not be looked at.
+    /// What could not be read.
     pub(crate) unseen: Vec<Unseen>,
 }
 
-/// Something that could not be looked at.
+/// A file or folder that could not be read, or an ignore file with an error.
 #[derive(Debug)]
 pub(crate) struct Unseen {
-    /// Its path; empty if not even that is known.
+    /// Its path; empty if unknown.
     pub(crate) path: String,
-    /// Why not.
+    /// The error.
     pub(crate) reason: String,
-    /// Whether it is a file, and not a folder, or rules on what is left out.
+    /// Whether it is a source file, not a folder or an ignore file.
     pub(crate) is_file: bool,
 }
 
 impl Folder {
-    pub(crate) fn of(root: &Path) -> Self {
+    pub(crate) fn read(root: &Path) -> Self {
         let mut folder = Self::default();
         let walk = WalkBuilder::new(root)
             .require_git(false)
@@ -53,7 +52,7 @@ impl Folder {
         folder
     }
 
-    /// Whether a path may be there although it was not seen.
+    /// Whether a file may exist although it was not listed.
     pub(crate) fn may_hide(&self, path: &str) -> bool {
         self.unseen.iter().any(|unseen| {
             let below = path.strip_prefix(unseen.path.as_str());
@@ -63,7 +62,7 @@ impl Folder {
     }
 
     fn add(&mut self, root: &Path, entry: &ignore::DirEntry) {
-        // A file of rules that cannot be read leaves out less than it should.
+        // An ignore file with an error excludes less than it should.
         if let Some(error) = entry.error() {
             self.unseen.push(Unseen {
                 path: name(root, entry.path()),
@@ -78,7 +77,7 @@ impl Folder {
         if entry.path().to_str().is_none() {
             self.unseen.push(Unseen {
                 path,
-                reason: "its name is no UTF-8".to_owned(),
+                reason: "its name is not UTF-8".to_owned(),
                 is_file: true,
             });
             return;
@@ -110,7 +109,7 @@ impl Folder {
     }
 }
 
-/// How a file is called in its repository, with `/` between folders.
+/// The path of a file in its repository, with `/` between folders.
 fn name(root: &Path, path: &Path) -> String {
     let below = path.strip_prefix(root).unwrap_or(path);
     let parts = below
@@ -135,7 +134,7 @@ mod tests {
     use super::{Folder, Unseen};
 
     #[test]
-    fn what_is_below_an_unseen_folder_may_be_there() {
+    fn files_below_an_unreadable_folder_may_exist() {
         let unseen = |path: &str| Folder {
             files: Vec::new(),
             unseen: vec![Unseen {
@@ -147,7 +146,7 @@ mod tests {
         let closed = unseen("src");
         assert!(closed.may_hide("src/a.cs") && closed.may_hide("src"));
         assert!(!closed.may_hide("srcs/a.cs") && !closed.may_hide("a.cs"));
-        // Nobody knows where it is: it may be anywhere.
+        // An unknown path may be anywhere.
         assert!(unseen("").may_hide("a.cs"));
         assert!(!Folder::default().may_hide("a.cs"));
     }

@@ -1,7 +1,7 @@
 //! Brings a store up to date with a folder.
 //!
-//! Every core takes files apart, one thread writes. Files are read and written in the order of their
-//! paths, in batches; a batch is on the disk as a whole or not at all.
+//! All cores split files into nodes; one thread writes. Files are written in the order of their
+//! paths, in batches; each batch is one transaction.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::iter::Enumerate;
@@ -22,10 +22,9 @@ use crate::folder::{Folder, Source, Unseen};
 /// How a folder is indexed.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexOptions {
-    /// Files with more bytes are skipped: they are data, or written by a program.
+    /// Files with more bytes are skipped: they are data or generated.
     pub largest: u64,
-    /// Let the folder take the place of the one that the repository was made from, though that one
-    /// is still there.
+    /// Replace the indexed folder of the repository even if that folder still exists.
     pub replace: bool,
 }
 
@@ -38,73 +37,73 @@ impl Default for IndexOptions {
     }
 }
 
-/// Somebody who is told how far an index has come, and can stop it.
+/// Receives progress, and can stop the index.
 pub trait Observe {
-    /// So many files are to be looked at.
+    /// Called once with the number of files.
     fn found(&mut self, files: u64) {
         let _ = files;
     }
 
-    /// So many files have been looked at, and so many nodes were made of those that changed.
+    /// Called with the number of files read so far, and of nodes in those that changed.
     fn advanced(&mut self, files: u64, nodes: u64) {
         let _ = (files, nodes);
     }
 
-    /// All files are written, and names are looked up in them.
+    /// Called when all files are written and names are being resolved.
     fn resolving(&mut self) {}
 
-    /// Whether to stop. What has been read is still written.
+    /// Whether to stop. Files already read are still written.
     fn is_stopped(&self) -> bool {
         false
     }
 }
 
-/// Nobody is told.
+/// Ignores progress and never stops.
 #[derive(Clone, Copy, Debug)]
 pub struct Ignored;
 
 impl Observe for Ignored {}
 
-/// A file of which nothing is kept, or not as it is.
+/// A file that was not indexed, or only in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// Its path in the repository; empty if not even that is known.
+    /// Its path in the repository; empty if unknown.
     pub path: String,
-    /// Why.
-    pub why: Why,
+    /// The reason.
+    pub why: SkipReason,
 }
 
-/// Why a file was not indexed as it is.
+/// Why a file was not indexed, or only in part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
-    /// It cannot be read. What was kept of it stays.
+pub enum SkipReason {
+    /// The file could not be read. Its stored nodes stay.
     #[error("could not be read: {0}")]
     Unreadable(String),
-    /// It is no file, but a folder that cannot be looked into, or rules on what is left out that
-    /// cannot be read. What was kept of files that may be in it stays.
-    #[error("could not be looked into: {0}")]
+    /// A folder or an ignore file could not be read. The stored nodes of files that may be in it
+    /// stay.
+    #[error("could not be scanned: {0}")]
     Unseen(String),
-    /// It has more bytes than are wanted.
+    /// The file has more bytes than [`IndexOptions::largest`].
     #[error("too large: {0} bytes")]
     TooLarge(u64),
-    /// It holds no text.
-    #[error("no text")]
+    /// The file is not text.
+    #[error("not text")]
     Binary,
-    /// It was indexed, but its encoding was a guess.
-    #[error("no UTF-8, read as Windows-1252")]
+    /// The file was indexed, but its encoding was guessed.
+    #[error("not UTF-8, read as Windows-1252")]
     Guessed,
-    /// It was indexed, but it is no code that could be read in full.
-    #[error("not all of it could be read as code, so that parts of it may have no node")]
+    /// The file was indexed, but only partly parsed.
+    #[error("only partly parsed, so some definitions may have no node")]
     Unparsed,
 }
 
-impl Why {
-    /// Whether the file was indexed all the same.
+impl SkipReason {
+    /// Whether the file was indexed nevertheless.
     pub fn is_indexed(&self) -> bool {
         matches!(self, Self::Guessed | Self::Unparsed)
     }
 
-    /// Whether it is about a file that was left out.
+    /// Whether a file was left out.
     pub fn is_left_out(&self) -> bool {
         match self {
             Self::Unreadable(_) | Self::TooLarge(_) | Self::Binary => true,
@@ -112,38 +111,37 @@ impl Why {
         }
     }
 
-    /// Whether something is missing that may well be there.
+    /// Whether files that exist may be missing from the index.
     pub fn is_unread(&self) -> bool {
         matches!(self, Self::Unreadable(_) | Self::Unseen(_))
     }
 
-    /// Whether nothing is kept of such a file.
-    fn is_refusal(&self) -> bool {
+    /// Whether the stored nodes of such a file are removed.
+    fn removes_nodes(&self) -> bool {
         matches!(self, Self::TooLarge(_) | Self::Binary)
     }
 }
 
-/// What came of an index.
+/// The result of an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexed {
-    /// How many files were looked at: those that had changed, those that had not, and those that
-    /// were left out.
+    /// All files: changed, unchanged and left out.
     pub files: u64,
-    /// How many of them were new or had changed.
+    /// How many were new or had changed.
     pub changed: u64,
     /// How many had not.
     pub unchanged: u64,
-    /// How many files that were kept are gone.
+    /// How many files were removed from the store.
     pub removed: u64,
-    /// What was not indexed as it is, by path.
+    /// What was not indexed, or only in part, sorted by path.
     pub skipped: Vec<Skipped>,
     /// How many nodes were written.
     pub nodes: u64,
-    /// How many edges came of names.
+    /// How many edges were resolved from names.
     pub edges: u64,
-    /// Whether it was stopped before its end.
+    /// Whether the observer stopped it early.
     pub is_stopped: bool,
-    /// The folder that the repository was made from before, if it was another.
+    /// The folder that the repository was indexed from before, if it was another.
     pub moved_from: Option<String>,
 }
 
@@ -161,15 +159,15 @@ impl Indexed {
 /// Why a folder could not be indexed.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// There is no such folder, or it cannot be looked into.
+    /// The folder does not exist or cannot be read.
     #[error("could not read the folder `{}`", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why not.
+        /// The error.
         source: io::Error,
     },
-    /// The repository was made from another folder, which is still there. Nothing has changed.
+    /// The repository was indexed from another folder, which still exists. Nothing has changed.
     #[error(
         "the repository `{repository}` was indexed from `{kept}`, which `{}` would replace",
         path.display()
@@ -177,9 +175,9 @@ pub enum IndexError {
     OtherFolder {
         /// The repository.
         repository: String,
-        /// The folder that it was made from.
+        /// The folder that it was indexed from.
         kept: String,
-        /// The folder that was to be indexed.
+        /// The folder to index.
         path: PathBuf,
     },
     /// The store failed.
@@ -187,7 +185,7 @@ pub enum IndexError {
     Store(#[from] StoreError),
 }
 
-/// Brings what is kept of a repository up to date with a folder.
+/// Brings the stored nodes of a repository up to date with a folder.
 pub fn index(
     store: &dyn Store,
     repository: &str,
@@ -200,17 +198,20 @@ pub fn index(
         source,
     };
     fs::read_dir(root).map_err(unreadable)?;
-    let place = root.canonicalize().map_err(unreadable)?;
-    let moved_from = settle(store, repository, &place, options)?;
-    let kept = store.files(repository)?;
-    let known: HashMap<&str, &str> = kept.iter().map(|file| (&*file.path, &*file.hash)).collect();
-    let folder = Folder::of(root);
+    let absolute = root.canonicalize().map_err(unreadable)?;
+    let moved_from = settle(store, repository, &absolute, options)?;
+    let stored = store.files(repository)?;
+    let stored_hashes: HashMap<&str, &str> = stored
+        .iter()
+        .map(|file| (&*file.path, &*file.hash))
+        .collect();
+    let folder = Folder::read(root);
     observer.found(folder.files.len() as u64);
     let mut writer = Writer {
         store,
         repository,
         batch: Vec::new(),
-        waiting: 0,
+        batch_bytes: 0,
         done: Indexed {
             moved_from,
             ..Indexed::default()
@@ -225,20 +226,20 @@ pub fn index(
         let reason = reason.clone();
         if *is_file {
             writer.done.files += 1;
-            writer.skip(path, Why::Unreadable(reason));
+            writer.skip(path, SkipReason::Unreadable(reason));
         } else {
-            writer.skip(path, Why::Unseen(reason));
+            writer.skip(path, SkipReason::Unseen(reason));
         }
     }
-    writer.files(&folder.files, &known, options, observer)?;
+    writer.write_files(&folder.files, &stored_hashes, options, observer)?;
     writer.write()?;
     let mut done = writer.done;
     if !done.is_stopped {
-        // What is too large or no text by now is as good as gone.
+        // A file that has become too large or binary is removed as if it were deleted.
         let refused = done
             .skipped
             .iter()
-            .filter(|skipped| skipped.why.is_refusal());
+            .filter(|skipped| skipped.why.removes_nodes());
         let refused: HashSet<&str> = refused.map(|skipped| &*skipped.path).collect();
         let is_there = |path: &str| {
             let found = folder
@@ -246,7 +247,7 @@ pub fn index(
                 .binary_search_by(|file| file.path.as_str().cmp(path));
             found.is_ok() && !refused.contains(path)
         };
-        let gone: Vec<&str> = known
+        let gone: Vec<&str> = stored_hashes
             .keys()
             .copied()
             .filter(|path| !is_there(path) && !folder.may_hide(path))
@@ -260,53 +261,53 @@ pub fn index(
     Ok(done)
 }
 
-/// Makes a folder the one that a repository is made from; the one it was made from before, if it was
-/// another. A folder that is gone has moved, or was one of another machine's.
+/// Records the folder of a repository; returns the recorded one if it was another. A recorded folder
+/// that does not exist has moved, or belongs to another machine, and is replaced.
 fn settle(
     store: &dyn Store,
     repository: &str,
-    place: &Path,
+    root: &Path,
     options: IndexOptions,
 ) -> Result<Option<String>, IndexError> {
-    let folder = place.display().to_string();
-    let kept = store.settle(repository, &folder, None)?;
-    if kept == folder {
+    let folder = root.display().to_string();
+    let recorded = store.settle(repository, &folder, None)?;
+    if recorded == folder {
         return Ok(None);
     }
-    let is_free = options.replace || !Path::new(&kept).is_dir();
-    if is_free && store.settle(repository, &folder, Some(&kept))? == folder {
-        return Ok(Some(kept));
+    let is_free = options.replace || !Path::new(&recorded).is_dir();
+    if is_free && store.settle(repository, &folder, Some(&recorded))? == folder {
+        return Ok(Some(recorded));
     }
     Err(IndexError::OtherFolder {
         repository: repository.to_owned(),
-        kept,
-        path: place.to_owned(),
+        kept: recorded,
+        path: root.to_owned(),
     })
 }
 
-/// What became of one file.
-enum Read {
+/// One file after reading it.
+enum ReadFile {
     Unchanged,
     Changed(Box<Prepared>),
     Guessed(Box<Prepared>),
-    Skipped(Why),
+    Skipped(SkipReason),
 }
 
-/// The one who writes.
+/// Writes files to the store in batches.
 struct Writer<'a> {
     store: &'a dyn Store,
     repository: &'a str,
     batch: Vec<Prepared>,
-    /// About how much is in the batch.
-    waiting: usize,
+    /// The approximate number of bytes in the batch.
+    batch_bytes: usize,
     done: Indexed,
 }
 
 impl Writer<'_> {
-    fn files(
+    fn write_files(
         &mut self,
         files: &[Source],
-        known: &HashMap<&str, &str>,
+        stored_hashes: &HashMap<&str, &str>,
         options: IndexOptions,
         observer: &mut dyn Observe,
     ) -> Result<(), IndexError> {
@@ -318,15 +319,15 @@ impl Writer<'_> {
         thread::scope(|scope| {
             for _ in 0..workers {
                 let (sender, queue, is_over) = (sender.clone(), &queue, &is_over);
-                scope.spawn(move || work(queue, is_over, known, options, &sender));
+                scope.spawn(move || read_files(queue, is_over, stored_hashes, options, &sender));
             }
             drop(sender);
             let mut result = Ok(());
-            // Taken in the order of their paths, whichever worker is first: the ids of nodes, and
-            // with them the order of equal hits, are the same each time.
+            // Written in the order of their paths, so the ids of nodes, and with them the order of
+            // equal hits, do not depend on which worker is first.
             let mut early = BTreeMap::new();
             let mut next = 0;
-            // Read to its end in any case: a worker that cannot hand over would wait for ever.
+            // The channel is always drained, because a worker blocks while it is full.
             for (index, read) in &receiver {
                 early.insert(index, read);
                 while result.is_ok()
@@ -345,26 +346,26 @@ impl Writer<'_> {
         })
     }
 
-    fn take(&mut self, source: &Source, read: Read) -> Result<(), IndexError> {
-        /// As much as is written at once: a transaction costs as much as a thousand nodes.
-        const BATCH: usize = 4 << 20;
+    fn take(&mut self, source: &Source, read: ReadFile) -> Result<(), IndexError> {
+        /// A transaction costs as much as a thousand nodes.
+        const BATCH_BYTES: usize = 4 << 20;
         self.done.files += 1;
         match read {
-            Read::Unchanged => self.done.unchanged += 1,
-            Read::Skipped(why) => self.skip(&source.path, why),
-            Read::Changed(prepared) => self.add(&source.path, *prepared),
-            Read::Guessed(prepared) => {
-                self.skip(&source.path, Why::Guessed);
+            ReadFile::Unchanged => self.done.unchanged += 1,
+            ReadFile::Skipped(why) => self.skip(&source.path, why),
+            ReadFile::Changed(prepared) => self.add(&source.path, *prepared),
+            ReadFile::Guessed(prepared) => {
+                self.skip(&source.path, SkipReason::Guessed);
                 self.add(&source.path, *prepared);
             }
         }
-        if self.waiting >= BATCH {
+        if self.batch_bytes >= BATCH_BYTES {
             self.write()?;
         }
         Ok(())
     }
 
-    fn skip(&mut self, path: &str, why: Why) {
+    fn skip(&mut self, path: &str, why: SkipReason) {
         self.done.skipped.push(Skipped {
             path: path.to_owned(),
             why,
@@ -372,12 +373,12 @@ impl Writer<'_> {
     }
 
     fn add(&mut self, path: &str, prepared: Prepared) {
-        if !prepared.is_understood {
-            self.skip(path, Why::Unparsed);
+        if !prepared.is_parsed {
+            self.skip(path, SkipReason::Unparsed);
         }
         self.done.changed += 1;
         self.done.nodes += prepared.node_count();
-        self.waiting += prepared.length();
+        self.batch_bytes += prepared.approximate_bytes();
         self.batch.push(prepared);
     }
 
@@ -387,47 +388,47 @@ impl Writer<'_> {
             self.store.put_files(self.repository, &files)?;
         }
         self.batch.clear();
-        self.waiting = 0;
+        self.batch_bytes = 0;
         Ok(())
     }
 }
 
-/// Reads files until there is none left.
-fn work(
+/// Reads files until the queue is empty.
+fn read_files(
     queue: &Mutex<Enumerate<std::slice::Iter<'_, Source>>>,
     is_over: &AtomicBool,
-    known: &HashMap<&str, &str>,
+    stored_hashes: &HashMap<&str, &str>,
     options: IndexOptions,
-    sender: &SyncSender<(usize, Read)>,
+    sender: &SyncSender<(usize, ReadFile)>,
 ) {
     while !is_over.load(Ordering::Relaxed) {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
         let Some((index, source)) = next else {
             return;
         };
-        let read = read(source, known.get(&*source.path).copied(), options);
+        let read = read_file(source, stored_hashes.get(&*source.path).copied(), options);
         if sender.send((index, read)).is_err() {
             return;
         }
     }
 }
 
-fn read(source: &Source, known: Option<&str>, options: IndexOptions) -> Read {
+fn read_file(source: &Source, stored_hash: Option<&str>, options: IndexOptions) -> ReadFile {
     if source.length > options.largest {
-        return Read::Skipped(Why::TooLarge(source.length));
+        return ReadFile::Skipped(SkipReason::TooLarge(source.length));
     }
     let bytes = match fs::read(&source.file) {
         Ok(bytes) => bytes,
-        Err(error) => return Read::Skipped(Why::Unreadable(error.to_string())),
+        Err(error) => return ReadFile::Skipped(SkipReason::Unreadable(error.to_string())),
     };
     let hash = hash(&bytes);
-    if known == Some(&*hash) {
-        return Read::Unchanged;
+    if stored_hash == Some(&*hash) {
+        return ReadFile::Unchanged;
     }
     let path = source.path.clone();
     match decode(bytes) {
-        Decoded::Text(text) => Read::Changed(Box::new(Prepared::new(path, hash, &text))),
-        Decoded::Guessed(text) => Read::Guessed(Box::new(Prepared::new(path, hash, &text))),
-        Decoded::Binary(_) => Read::Skipped(Why::Binary),
+        Decoded::Text(text) => ReadFile::Changed(Box::new(Prepared::new(path, hash, &text))),
+        Decoded::Guessed(text) => ReadFile::Guessed(Box::new(Prepared::new(path, hash, &text))),
+        Decoded::Binary(_) => ReadFile::Skipped(SkipReason::Binary),
     }
 }

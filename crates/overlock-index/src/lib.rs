@@ -1,10 +1,10 @@
-//! Fills a store from a folder of sources.
+//! Fills a store from a folder of source files.
 //!
-//! [`index`] finds the files of a folder that are not ignored, takes those apart that have changed,
-//! keeps what they define, and removes what is gone. Every batch of files is on the disk as a whole,
-//! so that an index that is stopped, or killed, goes on where it was. [`fill_vectors`] gives nodes
-//! the vectors of an embedding model, whoever computes them. Spans of nodes are those of the text,
-//! which is not always what the bytes of the file are.
+//! [`index`] finds the files of a folder that are not ignored, splits the changed ones into nodes,
+//! stores the nodes, and removes the nodes of deleted files. Each batch of files is committed in one
+//! transaction, so an interrupted index can be resumed. [`fill_vectors`] stores embeddings of nodes;
+//! the caller computes them. Spans of nodes are offsets in the decoded text, which can differ from
+//! the bytes of the file.
 //!
 //! ```
 //! use overlock_index::{Ignored, IndexOptions, index};
@@ -21,16 +21,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Which files, and what they say.
+// Finds and decodes the files.
 mod decode;
 mod folder;
 
-// What is kept of them.
+// Stores their nodes and vectors.
 mod file;
 mod index;
 mod vectors;
 
 pub use decode::{Decoded, decode};
 pub use file::VERSION;
-pub use index::{Ignored, IndexError, IndexOptions, Indexed, Observe, Skipped, Why, index};
+pub use index::{Ignored, IndexError, IndexOptions, Indexed, Observe, SkipReason, Skipped, index};
 pub use vectors::{Filled, VectorsError, fill_vectors};

@@ -1,27 +1,27 @@
-//! Gives nodes the vectors of an embedding model.
+//! Stores embedding vectors of nodes.
 //!
-//! Whoever computes them is passed in. Every batch is kept as it comes, so that one that fails
-//! leaves the others done.
+//! The caller passes in the function that computes them. Every batch is stored at once, so a failed
+//! batch does not undo the ones before it.
 
 use std::error::Error;
 
 use overlock_store::{Store, StoreError};
 
-/// What came of it.
+/// How many vectors were stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filled {
-    /// How many nodes have a vector now that had none.
+    /// How many nodes got a vector.
     pub vectors: u64,
-    /// Of how many of them only the beginning was looked at.
+    /// How many of their texts were truncated first.
     pub shortened: u64,
-    /// Whether it was stopped before its end.
+    /// Whether the caller stopped it early.
     pub is_stopped: bool,
 }
 
-/// Why not all nodes have vectors.
+/// Why vectors could not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum VectorsError<E: Error + 'static> {
-    /// Whoever computes them failed.
+    /// The embedding function failed.
     #[error(transparent)]
     Embed(E),
     /// The store failed.
@@ -29,15 +29,15 @@ pub enum VectorsError<E: Error + 'static> {
     Store(#[from] StoreError),
 }
 
-/// As many texts as are embedded at once.
+/// How many texts are embedded at once.
 const BATCH: u32 = 64;
 
-/// As much of a text as is embedded: models take some eight thousand tokens, and code has two bytes
-/// for a token at worst.
-const LONGEST: usize = 16_000;
+/// How many bytes of a text are embedded: models take about 8,000 tokens, and code has at least two
+/// bytes per token.
+const MAX_TEXT_BYTES: usize = 16_000;
 
-/// Gives every node of a repository a vector that has none of this model. `advanced` is told after
-/// every batch how many there are, and says whether to go on.
+/// Stores a vector for every node of a repository that has none of this model. `advanced` gets the
+/// number of vectors after every batch and returns whether to continue.
 pub fn fill_vectors<E: Error>(
     store: &dyn Store,
     repository: &str,
@@ -53,14 +53,14 @@ pub fn fill_vectors<E: Error>(
             return Ok(filled);
         };
         after = Some(last.clone());
-        // There is nothing to say of a text without a word in it.
+        // Blank texts get no vector.
         let texts: Vec<_> = nodes
             .iter()
             .filter(|(_, text)| !text.trim().is_empty())
             .collect();
         let shortened: Vec<&str> = texts
             .iter()
-            .map(|(_, text)| &text[..text.floor_char_boundary(LONGEST)])
+            .map(|(_, text)| &text[..text.floor_char_boundary(MAX_TEXT_BYTES)])
             .collect();
         if !texts.is_empty() {
             let vectors = embed(&shortened).map_err(VectorsError::Embed)?;
@@ -73,7 +73,7 @@ pub fn fill_vectors<E: Error>(
             filled.vectors += named.len() as u64;
             filled.shortened += texts
                 .iter()
-                .filter(|(_, text)| text.len() > LONGEST)
+                .filter(|(_, text)| text.len() > MAX_TEXT_BYTES)
                 .count() as u64;
         }
         if !advanced(filled.vectors) {

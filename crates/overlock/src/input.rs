@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use overlock_index::{Decoded, Why, decode};
+use overlock_index::{Decoded, SkipReason, decode};
 
 use crate::ending::Failure;
 use crate::output::Notes;
@@ -29,7 +29,7 @@ impl Source {
         match decode(bytes) {
             Decoded::Text(text) => Ok(text),
             Decoded::Guessed(text) => {
-                notes.note(format_args!("{name}: {}", Why::Guessed));
+                notes.note(format_args!("{name}: {}", SkipReason::Guessed));
                 Ok(text)
             }
             // UTF-8 text may contain zero bytes.

@@ -1,4 +1,4 @@
-//! The crate at its door: folders that come, change and go, and what is kept of them.
+//! Indexes folders that appear, change and disappear, and checks what is stored.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use overlock_index::{
-    Filled, Ignored, IndexError, IndexOptions, Indexed, Observe, VectorsError, Why, fill_vectors,
-    index,
+    Filled, Ignored, IndexError, IndexOptions, Indexed, Observe, SkipReason, VectorsError,
+    fill_vectors, index,
 };
 use overlock_store::{Direction, EdgeKind, Filter, Hit, NodeKind, Query, Search, Store, Walk};
 use tempfile::TempDir;
@@ -60,7 +60,7 @@ impl Shop {
     fn index_with(&self, options: IndexOptions, observer: &mut dyn Observe) -> Indexed {
         let done = index(&*self.store, "shop", self.folder.path(), options, observer)
             .expect("the folder is there");
-        // Whatever happens, no file is counted twice, and none is forgotten.
+        // Every file is counted exactly once.
         assert_eq!(
             done.files,
             done.changed + done.unchanged + done.left_out(),
@@ -83,7 +83,7 @@ impl Shop {
         self.store.search(&query).expect("it can be searched")
     }
 
-    /// Where edges of a kind lead from the node that is called so.
+    /// The names of the nodes that edges of a kind lead to from the named node.
     fn reached(&self, name: &str, kind: EdgeKind) -> Vec<String> {
         let mut found = self.find(name).into_iter().map(|hit| hit.node);
         let from = found
@@ -110,7 +110,7 @@ impl Shop {
 }
 
 #[test]
-fn nodes_and_edges_lead_across_files_and_languages() {
+fn edges_cross_files_and_languages() {
     let shop = Shop::new();
     let done = shop.index();
     assert_eq!(
@@ -137,7 +137,7 @@ fn nodes_and_edges_lead_across_files_and_languages() {
 }
 
 #[test]
-fn of_several_types_of_one_name_the_one_is_meant_that_the_file_can_name() {
+fn imports_decide_between_types_of_the_same_name() {
     let shop = Shop::new();
     for namespace in ["X", "Y"] {
         shop.write(
@@ -163,12 +163,12 @@ fn of_several_types_of_one_name_the_one_is_meant_that_the_file_can_name() {
     );
     assert!(shop.reached("App.Square", EdgeKind::Inherits).is_empty());
 
-    // Where the file does not tell, all of them are.
+    // If the file does not decide, all of them are.
     write("using System;");
     assert_eq!(calls("App.Main.Used"), ["X.Foo.Run", "Y.Foo.Run"]);
     assert_eq!(calls("App.Main.Said"), ["X.Foo.Run"]);
 
-    // What is no interface any more is inherited from.
+    // A class is inherited from, not implemented.
     shop.write("X.cs", "namespace X;\nclass Shape { }\n");
     shop.index();
     assert_eq!(shop.reached("App.Square", EdgeKind::Inherits), ["X.Shape"]);
@@ -201,7 +201,7 @@ fn the_order_of_nodes_does_not_depend_on_which_worker_is_first() {
 }
 
 #[test]
-fn unchanged_files_are_skipped_and_those_that_are_gone_removed() {
+fn skips_unchanged_files_and_removes_deleted_ones() {
     let shop = Shop::new();
     shop.index();
     let again = shop.index();
@@ -226,7 +226,7 @@ fn unchanged_files_are_skipped_and_those_that_are_gone_removed() {
             .is_empty()
     );
 
-    // What comes back is found by those who spoke of it all along.
+    // Existing mentions find the restored table again.
     shop.write("db/orders.sql", "CREATE TABLE dbo.Orders (Id int)\nGO\n");
     shop.index();
     assert_eq!(
@@ -236,7 +236,7 @@ fn unchanged_files_are_skipped_and_those_that_are_gone_removed() {
 }
 
 #[test]
-fn ignored_hidden_and_linked_files_are_left_out() {
+fn leaves_out_ignored_hidden_and_linked_files() {
     let shop = Shop::new();
     shop.write(".gitignore", "bin/\n");
     shop.write("bin/Made.cs", "class Made { }");
@@ -251,7 +251,7 @@ fn ignored_hidden_and_linked_files_are_left_out() {
 }
 
 #[test]
-fn what_is_no_text_too_large_or_in_another_encoding_is_told() {
+fn reports_binary_too_large_and_guessed_files() {
     let shop = Shop::new();
     shop.write("logo.png", b"\x89PNG\0\0");
     shop.write("data.sql", "SELECT 1;\n".repeat(500));
@@ -267,23 +267,23 @@ fn what_is_no_text_too_large_or_in_another_encoding_is_told() {
         [0xff, 0xfe].into_iter().chain(wide).collect::<Vec<u8>>(),
     );
     let done = shop.index_with(up_to(1000), &mut Ignored);
-    let told: Vec<_> = done
+    let reasons: Vec<_> = done
         .skipped
         .iter()
         .map(|skipped| (&*skipped.path, &skipped.why))
         .collect();
     assert_eq!(
-        told,
+        reasons,
         [
-            ("data.sql", &Why::TooLarge(5000)),
-            ("logo.png", &Why::Binary),
-            ("old.sql", &Why::Guessed),
+            ("data.sql", &SkipReason::TooLarge(5000)),
+            ("logo.png", &SkipReason::Binary),
+            ("old.sql", &SkipReason::Guessed),
         ]
     );
     assert_eq!(shop.find("dbo.Wide")[0].node.kind, NodeKind::Table);
     assert!(shop.find("old_view")[0].node.text.contains("Müller"));
 
-    // A file that has become too large is gone from the index.
+    // A file that has become too large is removed from the index.
     let done = shop.index_with(up_to(60), &mut Ignored);
     assert!(
         done.removed >= 2 && shop.paths().contains("db/orders.sql"),
@@ -293,35 +293,38 @@ fn what_is_no_text_too_large_or_in_another_encoding_is_told() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_whose_name_is_no_text_is_told() {
+fn reports_a_file_whose_name_is_not_utf8() {
     use std::os::unix::ffi::OsStrExt;
     let shop = Shop::new();
     let name = std::ffi::OsStr::from_bytes(b"caf\xe9.cs");
     fs::write(shop.folder.path().join(name), "class Cafe { }").expect("the folder is ours");
     let done = shop.index();
-    let told: Vec<_> = done
+    let reasons: Vec<_> = done
         .skipped
         .iter()
         .map(|skipped| skipped.why.to_string())
         .collect();
-    assert_eq!(told, ["could not be read: its name is no UTF-8"]);
+    assert_eq!(reasons, ["could not be read: its name is not UTF-8"]);
     assert_eq!((done.files, done.changed, done.left_out()), (4, 3, 1));
     assert_eq!(shop.paths().len(), 3);
 }
 
 #[test]
-fn what_is_no_file_is_told_and_not_counted() {
+fn reports_a_broken_ignore_file_without_counting_it() {
     let shop = Shop::new();
     // A pattern that ends before it begins.
     shop.write("src/.gitignore", "[z-a].cs\n");
     let done = shop.index();
-    let told: Vec<_> = done.skipped.iter().map(|skipped| &skipped.why).collect();
-    assert!(matches!(told[..], [Why::Unseen(_)]), "{told:?}");
+    let reasons: Vec<_> = done.skipped.iter().map(|skipped| &skipped.why).collect();
+    assert!(
+        matches!(reasons[..], [SkipReason::Unseen(_)]),
+        "{reasons:?}"
+    );
     assert_eq!((done.files, done.changed, done.left_out()), (3, 3, 0));
 }
 
 #[test]
-fn one_that_is_stopped_goes_on_where_it_was() {
+fn resumes_a_stopped_index() {
     struct Stop;
     impl Observe for Stop {
         fn is_stopped(&self) -> bool {
@@ -353,7 +356,7 @@ fn one_that_is_stopped_goes_on_where_it_was() {
 }
 
 #[test]
-fn another_folder_takes_the_place_of_one_only_if_that_is_gone_or_it_is_wanted() {
+fn another_folder_replaces_one_only_if_that_is_gone_or_replace_is_set() {
     let shop = Shop::new();
     shop.write("one/a.cs", "class One { }");
     shop.write("two/b.cs", "class Two { }");
@@ -368,13 +371,13 @@ fn another_folder_takes_the_place_of_one_only_if_that_is_gone_or_it_is_wanted() 
     let done = index_of("one", false).expect("it is the first");
     assert_eq!((done.changed, done.moved_from), (1, None));
     let refused = index_of("two", false).expect_err("it is another");
-    let told = refused.to_string();
+    let message = refused.to_string();
     assert!(
-        told.contains("one") && told.contains("two") && told.contains("`src`"),
-        "{told}"
+        message.contains("one") && message.contains("two") && message.contains("`src`"),
+        "{message}"
     );
     assert!(!shop.find("One").is_empty() && shop.find("Two").is_empty());
-    // The same folder by another way is the same.
+    // Another path to the same folder.
     let again = index_of("two/../one", false).expect("it is the same");
     assert_eq!(again.unchanged, 1);
 
@@ -392,7 +395,7 @@ fn another_folder_takes_the_place_of_one_only_if_that_is_gone_or_it_is_wanted() 
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_an_error() {
+fn a_missing_folder_is_an_error() {
     let store = overlock_store::in_memory().expect("it needs nothing");
     let failed = index(
         &*store,
@@ -434,7 +437,7 @@ fn every_node_gets_a_vector_once() {
 }
 
 #[test]
-fn a_model_that_fails_leaves_what_was_done() {
+fn a_failed_batch_keeps_the_vectors_before_it() {
     let shop = Shop::new();
     shop.write(
         "many.md",

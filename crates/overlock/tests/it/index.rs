@@ -126,7 +126,7 @@ fn json_has_all_figures_and_hits() {
     );
     assert_eq!(
         answer["skipped"],
-        json!([{"path": "logo.png", "reason": "no text", "indexed": false}])
+        json!([{"path": "logo.png", "reason": "not text", "indexed": false}])
     );
     assert!(answer["edges"].as_u64() > Some(3), "{answer}");
 
@@ -168,7 +168,7 @@ fn the_figures_of_an_index_add_up() {
                (1 binary, 1 too large, 1 unreadable); 0 removed\n";
     assert!(run.stdout.contains(sum), "{}", run.stdout);
     assert!(
-        run.stderr.contains("could not be looked into"),
+        run.stderr.contains("could not be scanned"),
         "{}",
         run.stderr
     );

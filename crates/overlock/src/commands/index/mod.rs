@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use overlock_index::{
-    Filled, IndexError, IndexOptions, Indexed, VectorsError, Why, fill_vectors, index,
+    Filled, IndexError, IndexOptions, Indexed, SkipReason, VectorsError, fill_vectors, index,
 };
 use overlock_store::{Access, RepositorySummary, Store};
 use serde::Serialize;
@@ -263,7 +263,7 @@ fn note_skipped(indexed: &Indexed, notes: &mut Notes) {
     let listed = indexed
         .skipped
         .iter()
-        .filter(|skipped| skipped.why != Why::Binary);
+        .filter(|skipped| skipped.why != SkipReason::Binary);
     let count = listed.clone().count();
     for skipped in listed.take(SHOWN) {
         notes.note(format_args!("{}: {}", skipped.path, skipped.why));
@@ -315,14 +315,20 @@ fn print(
 
 /// The reasons for leaving out files, with their counts.
 fn reasons(indexed: &Indexed) -> String {
-    let count = |is_meant: fn(&Why) -> bool| {
+    let count = |is_meant: fn(&SkipReason) -> bool| {
         let skipped = indexed.skipped.iter();
         skipped.filter(|skipped| is_meant(&skipped.why)).count() as u64
     };
     let counts = [
-        (count(|why| *why == Why::Binary), "binary"),
-        (count(|why| matches!(why, Why::TooLarge(_))), "too large"),
-        (count(|why| matches!(why, Why::Unreadable(_))), "unreadable"),
+        (count(|why| *why == SkipReason::Binary), "binary"),
+        (
+            count(|why| matches!(why, SkipReason::TooLarge(_))),
+            "too large",
+        ),
+        (
+            count(|why| matches!(why, SkipReason::Unreadable(_))),
+            "unreadable",
+        ),
     ];
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     let reasons: Vec<String> = counts
