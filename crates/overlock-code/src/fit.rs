@@ -1,9 +1,9 @@
 //! Makes a text fit a number of tokens, keeping as much of it as fits.
 //!
-//! The forms are tried from the richest on: as it is, without comments and layout, with the bodies
-//! of the least relevant members left out, as an outline, and at last what matters most of that
-//! (`choice`), with a note of how much is missing. Who counts is passed in. Counts do not add up,
-//! so every form is counted as the whole it would be sent as.
+//! The forms are tried from the richest to the smallest: unchanged, without comments and layout,
+//! without the bodies of the least relevant members, as an outline, and finally only the most
+//! relevant pieces of the outline (`choice`) with a note of how much is missing. Token counts of
+//! pieces do not add up, so every form is counted as a whole.
 
 mod choice;
 
@@ -12,24 +12,24 @@ use crate::compact::layout::Docs;
 use crate::language::{Language, Syntax};
 use crate::outline::csharp::{Bodies, Body, bodies};
 use crate::outline::{Elision, sql, without};
-use choice::{Choice, Declarations, Lines};
+use choice::{Choice, RankedDeclarations, RankedLines};
 
-/// What a text is to fit into.
+/// The limit for a text, and what to keep longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FitOptions<'a> {
-    /// The most it may count.
+    /// The maximum number of tokens.
     pub tokens: u64,
-    /// What becomes of documentation comments once the text has to shrink.
+    /// Whether documentation comments stay when the text is shortened.
     pub docs: Docs,
-    /// Words, such as those of a question: members that have them keep their bodies longest, and
-    /// stay longest themselves.
+    /// Words, such as those of a question: members that contain them are the last to lose their
+    /// bodies and the last to be left out.
     pub relevant: &'a [&'a str],
 }
 
-/// How much of a text is left, from all to little.
+/// How much of a text is left, from all of it to the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Form {
-    /// The text as it came.
+    /// The unchanged text.
     Full,
     /// Without comments and layout.
     Lossless,
@@ -37,8 +37,8 @@ pub enum Form {
     Partial,
     /// Without all bodies.
     Outline,
-    /// What matters most, and `… 120 tokens omitted`: types and what is relevant, then the
-    /// beginning of the rest, imports last.
+    /// The most relevant pieces and `… 120 tokens omitted`: relevant members and types first, then
+    /// the beginning of the rest, imports last.
     Beginning,
 }
 
@@ -55,23 +55,23 @@ impl Form {
     }
 }
 
-/// A text that was made to fit.
+/// A text shortened to a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fitted {
-    /// What to send.
+    /// The text to send.
     pub text: String,
-    /// What it counts.
+    /// Its number of tokens.
     pub tokens: u64,
     /// How much of it is left.
     pub form: Form,
-    /// Whether it is within the limit. It is not only where not even the note fits.
+    /// Whether it is within the limit. False only if not even the note fits.
     pub fits: bool,
 }
 
-/// The richest form of a text that counts at most as many tokens as allowed.
+/// Returns the richest form of a text that is within the limit.
 ///
-/// The same text, options and counter give the same result. It is never longer than the text, and
-/// never empty unless the text was.
+/// The same text, options and counter give the same result. The result is never longer than the
+/// text, and empty only if the text is.
 ///
 /// ```
 /// use overlock_code::{FitOptions, Form, Language, fit};
@@ -110,31 +110,31 @@ pub fn fit(
             smallest = candidate;
         }
     }
-    let source = Source::of(text, language);
-    let relevant = Relevant::of(options.relevant);
+    let source = Source::from_language(text, language);
+    let relevant = Relevant::new(options.relevant);
     if let Some(Source::Dotnet(Syntax::CSharp)) = source
-        && let Some(declarations) = Declarations::of(text, options.docs, &relevant)
+        && let Some(declarations) = RankedDeclarations::new(text, options.docs, &relevant)
         && let Some(fitted) = fitter.choose(text, &declarations)
     {
         return fitted;
     }
-    let lines = Lines::of(&smallest, source, &relevant);
+    let lines = RankedLines::new(&smallest, source, &relevant);
     fitter
         .choose(text, &lines)
         .unwrap_or_else(|| fitter.beginning(text, lines.first()))
 }
 
-/// Makes a form of a text, if the text has it.
+/// Makes a form of a text, if the text has that form.
 type Make<'a> = Box<dyn Fn() -> Option<String> + 'a>;
 
-/// The forms of a text, made one after the other, as long as none fits.
+/// The forms of a text, made lazily.
 fn forms<'a>(
     text: &'a str,
     language: Language,
     options: &'a FitOptions<'_>,
     fitter: &'a Fitter<'_>,
 ) -> impl Iterator<Item = (Form, String)> + 'a {
-    let source = Source::of(text, language);
+    let source = Source::from_language(text, language);
     let lossless = move || source?.lossless(text, options.docs).ok();
     let partial = move || match source? {
         Source::Dotnet(Syntax::CSharp) => fitter.partial(text, options),
@@ -144,7 +144,7 @@ fn forms<'a>(
         Source::Sql => sql::outline(text).ok().map(|outline| outline.text),
         Source::Dotnet(Syntax::CSharp) => {
             let Bodies { bodies, .. } = bodies(text)?;
-            shown(text, &bodies, bodies.len(), options.docs)
+            without_bodies(text, &bodies, bodies.len(), options.docs)
         }
         Source::Dotnet(_) => None,
     };
@@ -160,18 +160,18 @@ fn forms<'a>(
         .filter_map(|(form, make)| Some((form, make()?)))
 }
 
-/// The text without the first so many of these bodies, and without comments and layout.
-fn shown(text: &str, bodies: &[Body], left_out: usize, docs: Docs) -> Option<String> {
+/// The text without the first `left_out` of these bodies, and without comments and layout.
+fn without_bodies(text: &str, bodies: &[Body], left_out: usize, docs: Docs) -> Option<String> {
     let mut elisions: Vec<_> = bodies[..left_out]
         .iter()
         .map(|body| &body.elision)
         .collect();
     elisions.sort_by_key(|elision| elision.range.start);
-    shown_without(text, elisions, docs)
+    without_pieces(text, elisions, docs)
 }
 
 /// The text without these pieces, which are in order, and without comments and layout.
-fn shown_without<'a>(
+fn without_pieces<'a>(
     text: &str,
     elisions: impl IntoIterator<Item = &'a Elision>,
     docs: Docs,
@@ -194,8 +194,8 @@ impl Fitter<'_> {
     /// As many bodies as fit, those of the least relevant members left out first.
     fn partial(&self, text: &str, options: &FitOptions<'_>) -> Option<String> {
         let Bodies { mut bodies, .. } = bodies(text)?;
-        let relevant = Relevant::of(options.relevant);
-        // Where nothing is more relevant, leaving out the longest leaves out the fewest.
+        let relevant = Relevant::new(options.relevant);
+        // Among equally relevant bodies, leaving out the longest leaves out the fewest.
         bodies.sort_by_key(|body| {
             let length = body.elision.range.len();
             (
@@ -207,22 +207,22 @@ impl Fitter<'_> {
         let (mut too_few, mut enough) = (0, bodies.len());
         while too_few + 1 < enough {
             let middle = usize::midpoint(too_few, enough);
-            if self.fits(&shown(text, &bodies, middle, options.docs)?) {
+            if self.fits(&without_bodies(text, &bodies, middle, options.docs)?) {
                 enough = middle;
             } else {
                 too_few = middle;
             }
         }
         (enough < bodies.len())
-            .then(|| shown(text, &bodies, enough, options.docs))
+            .then(|| without_bodies(text, &bodies, enough, options.docs))
             .flatten()
     }
 
-    /// As many pieces as fit, and a note of what is missing; nothing if that which matters most does
-    /// not.
+    /// As many pieces as fit, and a note of what is missing; none if the most important piece does
+    /// not fit.
     fn choose(&self, text: &str, choice: &dyn Choice) -> Option<Fitted> {
         let all = (self.count)(text);
-        let with_note = |pieces| Some(self.noted(all, &choice.show(pieces)?));
+        let with_note = |pieces| Some(self.with_note(all, &choice.show(pieces)?));
         let pieces = self.most(choice.len(), with_note);
         let shown = with_note(pieces).filter(|_| pieces >= choice.least())?;
         (shown.len() <= text.len()).then(|| self.cut(shown))
@@ -231,7 +231,7 @@ impl Fitter<'_> {
     /// As much from the beginning of a piece as fits, and a note of what is missing.
     fn beginning(&self, text: &str, piece: &str) -> Fitted {
         let all = (self.count)(text);
-        let cut_at = |end| self.noted(all, &piece[..piece.floor_char_boundary(end)]);
+        let cut_at = |end| self.with_note(all, &piece[..piece.floor_char_boundary(end)]);
         let end = self.most(piece.len(), |end| Some(cut_at(end)));
         let cut = cut_at(end);
         if cut.len() > text.len() {
@@ -240,8 +240,8 @@ impl Fitter<'_> {
         self.cut(cut)
     }
 
-    /// What is kept, and how many of all tokens are not.
-    fn noted(&self, all: u64, kept: &str) -> String {
+    /// The text that is kept, and a note of how many of all tokens are omitted.
+    fn with_note(&self, all: u64, kept: &str) -> String {
         let kept = kept.trim_end();
         let omitted = all.saturating_sub((self.count)(kept));
         let between = if kept.is_empty() { "" } else { "\n" };
@@ -258,7 +258,7 @@ impl Fitter<'_> {
         }
     }
 
-    /// The most of something that fits, or none of it.
+    /// The largest number up to `all` for which the cut text fits; 0 if none does.
     fn most(&self, all: usize, cut: impl Fn(usize) -> Option<String>) -> usize {
         let (mut fits, mut too_many) = (0, all + 1);
         while fits + 1 < too_many {
@@ -273,21 +273,21 @@ impl Fitter<'_> {
     }
 }
 
-/// What is asked for.
+/// The words that make members relevant.
 struct Relevant {
     /// In lower case.
     words: Vec<String>,
 }
 
 impl Relevant {
-    fn of(words: &[&str]) -> Self {
+    fn new(words: &[&str]) -> Self {
         let words = words.iter().filter(|word| !word.is_empty());
         Self {
             words: words.map(|word| word.to_ascii_lowercase()).collect(),
         }
     }
 
-    /// How many of the words a text has.
+    /// How many of the words a text contains.
     fn words_in(&self, text: &str) -> usize {
         if self.words.is_empty() {
             return 0;
@@ -297,7 +297,7 @@ impl Relevant {
         self.words.iter().filter(has).count()
     }
 
-    /// How much a member has to do with the words; its declaration counts for more than its body.
+    /// How relevant a member is; its declaration counts three times its body.
     fn relevance(&self, text: &str, body: &Body) -> usize {
         let head = self.words_in(&text[body.head.clone()]);
         3 * head + self.words_in(&text[body.elision.range.clone()])

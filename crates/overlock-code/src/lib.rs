@@ -1,13 +1,13 @@
 //! Source text for a prompt: SQL and .NET.
 //!
-//! Code that is retrieved for a model takes room that its answer needs. This crate says what
-//! language a text is written in, from the text alone; takes out what no compiler reads, without
-//! changing one token; draws the outline of what is left; makes a text fit so many tokens; and takes a file apart into
-//! what can be found by itself.
+//! Retrieved code takes room in the prompt that the answer needs. This crate detects the language of
+//! a text ([`classify`]), removes comments and layout or reduces code to an outline ([`compact`]),
+//! makes a text fit a number of tokens ([`fit`]), and splits a file into nodes for search
+//! ([`nodes`]).
 //!
-//! It is pure computation: no I/O, no clock, no tasks, no panic on any text. It knows no
-//! tokenizer: who counts is passed in. What it cannot read with certainty it leaves as it is, and
-//! says so.
+//! It is pure computation: no I/O, no clock, no tasks, no panic on any text. The caller passes in
+//! the token counter. Text that cannot be read with certainty stays unchanged, and the result says
+//! so.
 //!
 //! ```
 //! use overlock_code::{CompactOptions, FitOptions, Form, Language, Level, classify, compact, fit};
@@ -27,11 +27,11 @@
 //! let language = classify(text).language;
 //! assert_eq!(language, Language::DotnetWithSql);
 //!
-//! // Comments and layout go, strings stay as they are.
+//! // Comments and layout are removed, strings are unchanged.
 //! let lossless = compact(text, language, &CompactOptions::default());
 //! assert!(lossless.text.contains(r"FROM Customer -- all\nWHERE") && !lossless.text.contains("index"));
 //!
-//! // Bodies go, declarations and the SQL in strings stay.
+//! // Bodies are removed, declarations and the SQL in strings stay.
 //! let outline = compact(text, language, &CompactOptions { level: Level::Outline, ..CompactOptions::default() });
 //! assert!(outline.text.contains("[Cached]\npublic IEnumerable<Customer> In(string city){… 2 lines"));
 //! assert!(outline.text.ends_with(r#""SELECT * FROM Customer -- all\nWHERE City = @city";}}"#));
@@ -42,17 +42,17 @@
 //! assert_eq!(fitted.form, Form::Outline);
 //! ```
 
-// What a text is.
+// Detects the language.
 mod classify;
 mod language;
 
-// What can be made of it.
+// Shortens and splits code.
 mod compact;
 mod fit;
 mod nodes;
 mod outline;
 
-// What all of these read with.
+// Lexers.
 mod lex;
 
 pub use classify::{Classification, classify};

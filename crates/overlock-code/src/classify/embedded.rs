@@ -10,7 +10,7 @@ use crate::lex::csharp::CSharp;
 use crate::lex::visual_basic::VisualBasic;
 use crate::lex::{Kind, Lexer};
 
-/// Whether some string holds the beginning of a statement.
+/// Whether a string contains a statement.
 pub(super) fn has_sql(sample: &Sample<'_>, syntax: Option<Syntax>) -> bool {
     sample.parts.iter().any(|part| match syntax {
         Some(Syntax::VisualBasic) => any_string(&mut VisualBasic::new(part)),
@@ -18,7 +18,7 @@ pub(super) fn has_sql(sample: &Sample<'_>, syntax: Option<Syntax>) -> bool {
     })
 }
 
-/// Whether a line of C# holds the beginning of a statement in a string.
+/// Whether a string in a line of C# contains a statement.
 pub(super) fn line_has_sql(line: &str) -> bool {
     any_string(&mut CSharp::new(line))
 }
@@ -33,29 +33,29 @@ fn any_string<'a>(lexer: &mut impl Lexer<'a>) -> bool {
     false
 }
 
-/// The strings of C# that hold a statement, each from its first literal to the last that is added
-/// to it with `+`.
+/// The strings of C# that contain a statement, each from its first literal to the last one
+/// concatenated with `+`.
 pub(crate) fn statements(code: &str) -> Vec<Range<usize>> {
     if memchr(b'"', code.as_bytes()).is_none() {
         return Vec::new();
     }
     let mut found = Vec::new();
     let mut lexer = CSharp::new(code);
-    // What was read of strings that are added up, and whether one more is to follow.
+    // The concatenated strings so far, and whether another one follows.
     let mut run: Option<(Range<usize>, String)> = None;
     let mut is_added = false;
     let mut end = |run: Option<(Range<usize>, String)>| {
         found.extend(
-            run.filter(|(_, said)| opens_statement(said))
+            run.filter(|(_, content)| opens_statement(content))
                 .map(|(span, _)| span),
         );
     };
     while let Ok(Some(token)) = lexer.next() {
         match (&mut run, token.kind) {
             (_, kind) if !kind.is_code() => {}
-            (Some((span, said)), Kind::Quoted) if is_added => {
-                said.truncate(said.trim_end_matches('"').len());
-                said.push_str(token.text(code).trim_start_matches(['$', '@', '"']));
+            (Some((span, content)), Kind::Quoted) if is_added => {
+                content.truncate(content.trim_end_matches('"').len());
+                content.push_str(token.text(code).trim_start_matches(['$', '@', '"']));
                 span.end = token.end;
                 is_added = false;
             }
@@ -75,12 +75,16 @@ pub(crate) fn statements(code: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// How far into a string its statement has to show itself.
-const LOOKED_AT: usize = 4096;
+/// How much of a string is read.
+const MAX_BYTES: usize = 4096;
 
-/// Whether a literal begins like a statement and goes on like one.
+/// What can follow `CREATE`, `ALTER`, `DROP` or `TRUNCATE`.
+const OBJECTS: &str = "table view procedure proc function index unique trigger schema database \
+    or temporary temp type sequence nonclustered clustered";
+
+/// Whether a literal looks like a statement.
 pub(crate) fn opens_statement(literal: &str) -> bool {
-    let end = literal.floor_char_boundary(LOOKED_AT.min(literal.len()));
+    let end = literal.floor_char_boundary(MAX_BYTES.min(literal.len()));
     let content = literal[..end]
         .trim_start_matches(['$', '@', '"', '\''])
         .trim_start();
@@ -92,11 +96,11 @@ pub(crate) fn opens_statement(literal: &str) -> bool {
     let Some(first) = words.next() else {
         return false;
     };
-    // Prose begins with the same words, but in another case, or goes on with an article.
+    // Prose begins with the same words, but in mixed case, or with an article after them.
     let written_as_code = first_written.starts_with(|c: char| c.is_ascii_uppercase())
         == first_written.chars().all(|c| c.is_ascii_uppercase());
     let second = words.next().unwrap_or_default();
-    // A column can be called `a`, but then no noun follows it.
+    // A column may be called `a`, but then no noun follows.
     let after_first = content
         .split_once(first_written)
         .map_or("", |(_, rest)| rest);
@@ -113,28 +117,6 @@ pub(crate) fn opens_statement(literal: &str) -> bool {
     {
         return false;
     }
-    let object = |word: &str| {
-        [
-            "table",
-            "view",
-            "procedure",
-            "proc",
-            "function",
-            "index",
-            "unique",
-            "trigger",
-            "schema",
-            "database",
-            "or",
-            "temporary",
-            "temp",
-            "type",
-            "sequence",
-            "nonclustered",
-            "clustered",
-        ]
-        .contains(&word)
-    };
     match first.as_str() {
         "select" => {
             words.any(|word| word == "from")
@@ -144,7 +126,9 @@ pub(crate) fn opens_statement(literal: &str) -> bool {
         "insert" => second == "into" || words.any(|word| word == "values"),
         "update" => words.any(|word| word == "set"),
         "delete" => second == "from" || words.any(|word| word == "where"),
-        "create" | "alter" | "drop" | "truncate" => object(&second),
+        "create" | "alter" | "drop" | "truncate" => {
+            OBJECTS.split(' ').any(|object| object == second)
+        }
         "merge" => second == "into" || words.any(|word| word == "using"),
         "with" => {
             words.next().as_deref() == Some("select")

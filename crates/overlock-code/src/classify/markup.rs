@@ -1,9 +1,9 @@
-//! Tells the XML of .NET from all other markup, and JSON from code.
+//! Recognises the XML of .NET, other markup, and JSON.
 
 use super::{Classification, Sample};
 use crate::language::{Language, Syntax};
 
-/// What a text is, if its first characters and its elements decide it.
+/// Classifies a text if its first characters and elements decide it.
 pub(super) fn classify(sample: &Sample<'_>) -> Option<Classification> {
     let text = sample.parts.first()?.trim_start();
     let first = text.chars().next()?;
@@ -38,7 +38,7 @@ fn is_json(text: &str) -> bool {
     }
 }
 
-/// Elements that only .NET has, each with the root it must stand under.
+/// Root elements of .NET files, each with text that only .NET files contain.
 const PROJECT: [(&str, &[&str]); 4] = [
     (
         "<Project",
@@ -99,7 +99,7 @@ fn markup(text: &str) -> Option<Classification> {
         let is_dotnet =
             dotnet.iter().any(|sign| lower.contains(sign)) && !lower.contains("import=\"java");
         return Some(if is_dotnet {
-            known(Language::Dotnet, Some(Syntax::Razor), "a page of ASP.NET")
+            known(Language::Dotnet, Some(Syntax::Razor), "an ASP.NET page")
         } else {
             known(Language::Unknown, None, "markup")
         });
@@ -116,11 +116,11 @@ fn markup(text: &str) -> Option<Classification> {
             return Some(known(
                 Language::Dotnet,
                 Some(Syntax::Project),
-                "a project or configuration of .NET",
+                "a .NET project or configuration",
             ));
         }
     }
-    // Attributes of Visual Basic stand in angle brackets, and a query plan can stand before SQL.
+    // Attributes of Visual Basic are in angle brackets, and a query plan may precede SQL.
     if root.starts_with("<Assembly:") || root.starts_with("<assembly:") {
         return None;
     }
@@ -133,7 +133,7 @@ fn markup(text: &str) -> Option<Classification> {
         .then(|| known(Language::Unknown, None, "markup"))
 }
 
-/// The text from its first element on, past the declaration, comments and doctypes.
+/// The text from its first element on, without the XML declaration and comments.
 fn root(text: &str) -> &str {
     let mut rest = text;
     loop {

@@ -1,9 +1,9 @@
-//! Says what language a text is written in, from the text alone.
+//! Detects the language of a text from the text alone.
 //!
-//! Every line votes with what it looks like: for C#, Visual Basic, Razor, SQL, or something else.
-//! What stands in comments and in strings does not vote, so that SQL in a string of C# leaves it
-//! C#, and C# in a comment of SQL leaves that SQL. XML is told by its elements, JSON by its first
-//! characters. A long text is read in three places, so that the work is bounded.
+//! Every line votes for C#, Visual Basic, Razor, SQL, or something else. Comments and strings do not
+//! vote, so C# with SQL in a string stays C#, and SQL with C# in a comment stays SQL. XML is
+//! recognised by its elements, JSON by its first characters. Only three parts of a long text are
+//! read, so the work is bounded.
 
 pub(crate) mod embedded;
 mod lines;
@@ -14,20 +14,20 @@ use crate::language::{Language, Syntax};
 use crate::lex::with_line_feeds;
 use votes::Votes;
 
-/// What a text is, and how sure that is.
+/// The language of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Classification {
-    /// What the text is.
+    /// The language.
     pub language: Language,
-    /// How it is written, if it is .NET.
+    /// The syntax, if it is .NET.
     pub syntax: Option<Syntax>,
-    /// From 0 to 1: how clearly the text speaks for this language and against the others.
+    /// From 0 to 1: how clear the evidence is.
     pub confidence: f32,
-    /// What spoke for it, the most telling first.
+    /// The evidence, the strongest first.
     pub reasons: Vec<&'static str>,
 }
 
-/// Says what language a text is written in.
+/// Detects the language of a text.
 ///
 /// ```
 /// use overlock_code::{Language, classify};
@@ -41,7 +41,7 @@ pub struct Classification {
 /// ```
 pub fn classify(text: &str) -> Classification {
     let text = with_line_feeds(text.trim_start_matches('\u{feff}'));
-    let sample = Sample::of(&text);
+    let sample = Sample::new(&text);
     if let Some(known) = markup::classify(&sample) {
         return known;
     }
@@ -60,15 +60,15 @@ pub fn classify(text: &str) -> Classification {
     }
 }
 
-/// How a text that is known to be .NET is written, told by its first lines.
+/// The syntax of a text that is known to be .NET, by its first lines.
 pub(crate) fn syntax_of(text: &str) -> Syntax {
-    /// Lines that are looked at: the first ones of a file tell, and most are comments or imports.
+    /// How many lines are read; most of them are comments or imports.
     const LINES: usize = 200;
-    /// So many more of one kind than of the others decide it.
+    /// How many lines of one syntax decide it.
     const LEAD: usize = 3;
     let text = text.trim_start_matches('\u{feff}');
     if text.trim_start().starts_with('<')
-        && let Some(syntax) = markup::classify(&Sample::of(text)).and_then(|known| known.syntax)
+        && let Some(syntax) = markup::classify(&Sample::new(text)).and_then(|known| known.syntax)
     {
         return syntax;
     }
@@ -94,16 +94,16 @@ pub(crate) fn syntax_of(text: &str) -> Syntax {
     }
 }
 
-/// The parts of a text that are looked at.
+/// The parts of a text that are read.
 pub(crate) struct Sample<'a> {
     pub(crate) parts: Vec<&'a str>,
 }
 
 impl<'a> Sample<'a> {
-    /// As much of a text as one part holds.
+    /// The length of one part.
     const PART: usize = 40 * 1024;
 
-    fn of(text: &'a str) -> Self {
+    fn new(text: &'a str) -> Self {
         if text.len() <= 3 * Self::PART {
             return Self { parts: vec![text] };
         }
@@ -121,9 +121,10 @@ impl<'a> Sample<'a> {
 }
 
 fn decide(votes: &Votes) -> (Language, Option<Syntax>) {
-    /// As much as a page holds of other things for each of its directives; two fences of Markdown are more.
+    /// How many votes for other languages a page has at most for each directive; two Markdown fences
+    /// are more.
     const OTHER_THAN_RAZOR: usize = 60;
-    // A page is mostly markup and scripts, but nothing else begins with its directives.
+    // A Razor page is mostly markup and scripts, but only Razor has these directives.
     if votes.razor_certain > 0
         && votes.razor > votes.csharp
         && votes.other < OTHER_THAN_RAZOR * votes.razor_certain
@@ -139,7 +140,7 @@ fn decide(votes: &Votes) -> (Language, Option<Syntax>) {
         .into_iter()
         .reduce(|best, next| if next.0 > best.0 { next } else { best })
         .unwrap_or((0, Syntax::CSharp));
-    // A file of C# can hold more lines of SQL than of C#, but no SQL opens a namespace.
+    // A C# file can contain more SQL than C#, but SQL opens no namespace.
     let over_sql = score >= votes.sql || votes.dotnet_certain > 0 && score * 4 > votes.sql;
     let over_prose = score > votes.prose || votes.dotnet_certain >= 3 && score * 4 > votes.prose;
     if score >= 2 && score > votes.other && over_sql && over_prose {

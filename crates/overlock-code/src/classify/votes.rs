@@ -1,21 +1,21 @@
-//! What the lines of a text speak for.
+//! Counts the votes of lines for languages.
 
 use crate::language::{Language, Syntax};
 
-/// For what a line speaks.
+/// What a line votes for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum For {
     CSharp,
     VisualBasic,
     Razor,
     Sql,
-    /// Code or data of another kind.
+    /// Code or data of other kinds.
     Other,
-    /// Sentences, which can stand in the strings and after the commands of anything.
+    /// Sentences, which occur in strings and after commands of every language.
     Prose,
 }
 
-/// The sum of what was found, and what it was.
+/// The sums of all votes, and their reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Votes {
     pub(crate) csharp: usize,
@@ -24,14 +24,14 @@ pub(crate) struct Votes {
     pub(crate) sql: usize,
     pub(crate) other: usize,
     pub(crate) prose: usize,
-    /// How often something was found that only .NET has.
+    /// How many votes were for something that only .NET has.
     pub(crate) dotnet_certain: usize,
-    /// How often a directive of Razor was found.
+    /// How many votes were for directives of Razor.
     pub(crate) razor_certain: usize,
-    /// How often something was found that only SQL has.
+    /// How many votes were for something that only SQL has.
     pub(crate) sql_certain: usize,
-    /// Every reason once, with its weight so far.
-    found: Vec<(For, &'static str, usize)>,
+    /// Every reason once, with the sum of its weights.
+    reasons: Vec<(For, &'static str, usize)>,
 }
 
 impl Votes {
@@ -54,16 +54,16 @@ impl Votes {
             self.sql_certain += 1;
         }
         let known = self
-            .found
+            .reasons
             .iter_mut()
             .find(|(of, known, _)| *of == side && *known == reason);
         match known {
             Some((_, _, sum)) => *sum += weight,
-            None => self.found.push((side, reason, weight)),
+            None => self.reasons.push((side, reason, weight)),
         }
     }
 
-    /// The most telling reasons for a language.
+    /// The reasons with the largest weights for a language.
     pub(crate) fn reasons(&self, language: Language, syntax: Option<Syntax>) -> Vec<&'static str> {
         const SHOWN: usize = 5;
         let side = match (language, syntax) {
@@ -74,7 +74,7 @@ impl Votes {
             _ => For::CSharp,
         };
         let mut reasons: Vec<_> = self
-            .found
+            .reasons
             .iter()
             .filter(|(of, ..)| *of == side || side == For::Other && *of == For::Prose)
             .collect();

@@ -1,16 +1,17 @@
-//! What holds for every text, whatever it is: stated for the lexers behind compaction.
+//! Properties of compaction that hold for every text.
 
 use proptest::prelude::*;
 
 use super::layout::{Docs, Style, lay_out};
 use crate::lex::csharp::CSharp;
 use crate::lex::dialect::Dialect;
-use crate::lex::sql::{Sql, run};
+use crate::lex::executed::executed_tokens;
+use crate::lex::sql::Sql;
 use crate::lex::visual_basic::VisualBasic;
 use crate::lex::{Ambiguous, Lexer};
-use crate::outline::sql::outline_speaking;
+use crate::outline::sql::outline_in;
 
-/// Pieces that open, close or break something in one of the languages.
+/// Pieces that open, close or interrupt something in one of the languages.
 const PIECES: [&str; 121] = [
     "\"",
     "\"\"",
@@ -144,38 +145,39 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// How a text is read. What it is read as must not depend on the comments that go.
+/// The language and dialect of a text, given, because detecting it may depend on comments that
+/// compaction removes.
 #[derive(Clone, Copy, Debug)]
-enum Reading {
+enum Lexing {
     Sql(Option<Dialect>),
     CSharp,
     VisualBasic,
 }
 
-const READINGS: [Reading; 7] = [
-    Reading::Sql(None),
-    Reading::Sql(Some(Dialect::TSql)),
-    Reading::Sql(Some(Dialect::Postgres)),
-    Reading::Sql(Some(Dialect::MySql)),
-    Reading::Sql(Some(Dialect::Oracle)),
-    Reading::CSharp,
-    Reading::VisualBasic,
+const LEXINGS: [Lexing; 7] = [
+    Lexing::Sql(None),
+    Lexing::Sql(Some(Dialect::TSql)),
+    Lexing::Sql(Some(Dialect::Postgres)),
+    Lexing::Sql(Some(Dialect::MySql)),
+    Lexing::Sql(Some(Dialect::Oracle)),
+    Lexing::CSharp,
+    Lexing::VisualBasic,
 ];
 
-impl Reading {
+impl Lexing {
     fn lossless(self, text: &str, docs: Docs) -> Result<String, Ambiguous> {
         let laid_out = match self {
-            Self::Sql(dialect) => lay_out(&mut Sql::speaking(text, dialect), docs, Style::Sql),
+            Self::Sql(dialect) => lay_out(&mut Sql::with_dialect(text, dialect), docs, Style::Sql),
             Self::CSharp => lay_out(&mut CSharp::new(text), docs, Style::CSharp),
             Self::VisualBasic => lay_out(&mut VisualBasic::new(text), docs, Style::VisualBasic),
         };
         laid_out.map(|laid_out| laid_out.text)
     }
 
-    /// What a compiler would read.
+    /// The tokens that a compiler would read.
     fn code(self, text: &str) -> Result<Vec<String>, Ambiguous> {
         match self {
-            Self::Sql(dialect) => code(&mut Sql::speaking(text, dialect)),
+            Self::Sql(dialect) => code(&mut Sql::with_dialect(text, dialect)),
             Self::CSharp => code(&mut CSharp::new(text)),
             Self::VisualBasic => code(&mut VisualBasic::new(text)),
         }
@@ -194,13 +196,13 @@ fn code<'a>(lexer: &mut impl Lexer<'a>) -> Result<Vec<String>, Ambiguous> {
     Ok(code)
 }
 
-/// What a database would read, in the comments that are run too.
+/// The tokens that a database would read, including those in executed comments.
 fn pieces_run(text: &str, dialect: Option<Dialect>) -> Result<Vec<&str>, Ambiguous> {
-    let tokens = run(text, dialect)?;
+    let tokens = executed_tokens(text, dialect)?;
     Ok(tokens.iter().map(|token| token.text(text)).collect())
 }
 
-/// The tokens of an outline but for the bodies that are strings, which have an outline of their own.
+/// The tokens of an outline without bodies in strings, which are outlined separately.
 fn without_bodies<'a>(tokens: &[&'a str]) -> Vec<&'a str> {
     let is = |at: Option<usize>, words: &[&str]| {
         at.is_some_and(|at| {
@@ -217,7 +219,7 @@ fn without_bodies<'a>(tokens: &[&'a str]) -> Vec<&'a str> {
     rest.map(|at| tokens[at]).collect()
 }
 
-/// The tokens of an outline that are not those of a mark such as `… 3 more lines like it`.
+/// The tokens of an outline without marks such as `… 3 more lines like it`.
 fn without_marks(tokens: Vec<&str>) -> Vec<&str> {
     let mut in_mark = false;
     let mut rest = tokens;
@@ -235,11 +237,11 @@ proptest! {
 
     #[test]
     fn an_outline_of_sql_leaves_out_tokens_and_changes_none(text in text()) {
-        for reading in READINGS {
-            let Reading::Sql(dialect) = reading else {
+        for lexing in LEXINGS {
+            let Lexing::Sql(dialect) = lexing else {
                 continue;
             };
-            let Ok(outline) = outline_speaking(&text, dialect) else {
+            let Ok(outline) = outline_in(&text, dialect) else {
                 continue;
             };
             let before = pieces_run(&text, dialect).expect("what was outlined can be read");
@@ -257,12 +259,12 @@ proptest! {
     #[test]
     fn compaction_changes_no_token_and_adds_no_byte(text in text(), keep in any::<bool>()) {
         let docs = if keep { Docs::Keep } else { Docs::Drop };
-        for reading in READINGS {
-            let shorter = reading.lossless(&text, docs);
-            prop_assert_eq!(shorter.is_err(), reading.code(&text).is_err());
+        for lexing in LEXINGS {
+            let shorter = lexing.lossless(&text, docs);
+            prop_assert_eq!(shorter.is_err(), lexing.code(&text).is_err());
             if let Ok(shorter) = shorter {
                 prop_assert!(shorter.len() <= text.len());
-                prop_assert_eq!(reading.code(&text), reading.code(&shorter), "{:?}: {:?} became {:?}", reading, &text, &shorter);
+                prop_assert_eq!(lexing.code(&text), lexing.code(&shorter), "{:?}: {:?} became {:?}", lexing, &text, &shorter);
             }
         }
     }
@@ -270,10 +272,10 @@ proptest! {
     #[test]
     fn compacting_twice_changes_nothing_more(text in text(), keep in any::<bool>()) {
         let docs = if keep { Docs::Keep } else { Docs::Drop };
-        for reading in READINGS {
-            if let Ok(once) = reading.lossless(&text, docs) {
-                let twice = reading.lossless(&once, docs);
-                prop_assert_eq!(Ok(once), twice, "{:?}: {:?}", reading, &text);
+        for lexing in LEXINGS {
+            if let Ok(once) = lexing.lossless(&text, docs) {
+                let twice = lexing.lossless(&once, docs);
+                prop_assert_eq!(Ok(once), twice, "{:?}: {:?}", lexing, &text);
             }
         }
     }

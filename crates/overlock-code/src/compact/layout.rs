@@ -1,24 +1,23 @@
 //! Writes tokens again with as little white space as they need.
 //!
-//! Most lines stay lines: a line break costs a model no more than a space, and keeps every command
-//! that is read by the line, every pair of strings that only a line break joins, and the reader's
-//! footing. What goes is indentation, blank lines, runs of blanks, blanks at brackets and commas,
-//! and breaks where a line plainly goes on. White space is never removed between two names or two
-//! operators, and never added, except in the place of a comment.
+//! Most line breaks stay: a line break costs a model no more than a space, line commands need it,
+//! and in SQL only a line break joins two strings. Removed are indentation, blank lines, repeated
+//! blanks, blanks at brackets and commas, and breaks inside a statement. White space between two
+//! names or two operators is never removed, and none is added except in place of a comment.
 
 use crate::lex::{Ambiguous, Gap, Kind, Lexer, Token, is_word};
 
-/// What becomes of documentation comments.
+/// Whether documentation comments stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Docs {
     /// They stay, each on its lines.
     Keep,
-    /// They go like all other comments.
+    /// They are removed like all other comments.
     #[default]
     Drop,
 }
 
-/// Whose white space it is.
+/// The language whose rules for white space apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     CSharp,
@@ -27,18 +26,18 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// Whether a blank between these two bytes can go. The operator before it, if there is one, is
-    /// known as a whole.
+    /// Whether a blank between these two bytes can be removed. `operator` is the complete operator
+    /// before it, if there is one.
     fn joins(self, before: u8, operator: &[u8], after: u8) -> bool {
         match self {
-            // These are tokens whatever stands beside them. A name after a bracket reads better apart.
+            // These bytes are always tokens. A name after a bracket reads better apart.
             Self::CSharp => {
                 let opens = |byte| matches!(byte, b'(' | b'[' | b'{' | b'}' | b';' | b',');
                 let closes = |byte| matches!(byte, b')' | b']');
                 opens(before) || opens(after) || closes(after) || closes(before) && !is_word(after)
             }
-            // A blank before a parenthesis can mean something: to MySQL, `count (` calls no function.
-            // A comparison may touch a name or a string, but no other sign: `< @x` is not `<@x`.
+            // A blank before a parenthesis matters: in MySQL, `count (` does not call the function.
+            // A comparison may touch a name or a string, but not a sign: `< @x` is not `<@x`.
             Self::Sql => {
                 let operand =
                     |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'\'' | b'_');
@@ -55,7 +54,7 @@ impl Style {
         }
     }
 
-    /// Whether a statement plainly goes on after a line break.
+    /// Whether a statement clearly continues after a line break.
     fn runs_on(self, before: u8, after: u8, depth: usize) -> bool {
         match self {
             Self::CSharp => after == b'{' || (before == b'}' && after == b'}'),
@@ -65,15 +64,15 @@ impl Style {
     }
 }
 
-/// A text that was written again.
+/// A text without comments and layout.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LaidOut {
     pub(crate) text: String,
-    /// Whether it ends in a comment or a string that is never closed.
+    /// Whether it ends in an unclosed comment or string.
     pub(crate) is_open: bool,
 }
 
-/// The tokens of a text, without comments and layout.
+/// Writes the tokens of a text without comments and layout.
 pub(crate) fn lay_out<'a>(
     lexer: &mut impl Lexer<'a>,
     docs: Docs,
@@ -82,12 +81,12 @@ pub(crate) fn lay_out<'a>(
     let text = lexer.text();
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
-    // What is still to be copied: pieces of the text that lie in it as they will in the result.
+    // The range of the text still to be copied unchanged.
     let (mut from, mut to) = (0, 0);
     let mut gap = Gap::None;
     let mut last: Option<Token> = None;
     let mut depth = 0_usize;
-    // Where the run of punctuation begins that ends at `to`.
+    // Where the punctuation that ends at `to` begins.
     let mut marks = 0;
     while let Some(token) = lexer.next()? {
         gap = gap.max(token.gap);
@@ -133,7 +132,7 @@ pub(crate) fn lay_out<'a>(
     Ok(LaidOut { text: out, is_open })
 }
 
-/// Where the run of punctuation begins that ends with this token.
+/// Where the punctuation that ends with this token begins.
 fn marks_after(touched: Option<Token>, token: Token, marks: usize) -> usize {
     match (token.kind, touched) {
         (Kind::Mark, Some(before)) if before.kind == Kind::Mark => marks,
@@ -142,8 +141,8 @@ fn marks_after(touched: Option<Token>, token: Token, marks: usize) -> usize {
     }
 }
 
-/// How many parentheses are open after a token. One that is never closed must not reach into the
-/// next statement or batch.
+/// How many parentheses are open after a token. An unclosed one must not affect the next statement
+/// or batch.
 fn depth_after(token: Token, text: &str, depth: usize) -> usize {
     match (token.kind, text.as_bytes()[token.start]) {
         (Kind::Mark, b'(') => depth + 1,
@@ -154,7 +153,7 @@ fn depth_after(token: Token, text: &str, depth: usize) -> usize {
     }
 }
 
-/// Whether nothing would read the two differently on one line.
+/// Whether both tokens mean the same on one line.
 fn may_share_a_line(before: Token, after: Token, text: &str) -> bool {
     let plain = |token: Token| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Mark);
     let alone = |token: Token| token.is_word(text, "go") || token.is_mark(text, b'/');

@@ -1,4 +1,4 @@
-//! Makes source text smaller for a prompt, and says what was done.
+//! Makes source text smaller for a prompt.
 
 #[cfg(test)]
 mod laws;
@@ -13,13 +13,13 @@ use crate::lex::visual_basic::VisualBasic;
 use crate::outline;
 use layout::{Docs, LaidOut, Style, lay_out};
 
-/// How much may go.
+/// How much may be removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// Comments, regions, blank lines and layout. What a compiler reads stays.
+    /// Comments, regions, blank lines and layout. Everything a compiler reads stays.
     #[default]
     Lossless,
-    /// Bodies too. Declarations stay, and a mark such as `… 42 lines` stands where something went.
+    /// Bodies, too. Declarations stay, and a mark such as `… 42 lines` replaces what was removed.
     Outline,
 }
 
@@ -33,50 +33,50 @@ impl Level {
     }
 }
 
-/// How a text is to be compacted.
+/// How to compact a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CompactOptions {
-    /// How much may go.
+    /// How much may be removed.
     pub level: Level,
-    /// What becomes of documentation comments (`///`, `/** … */`, `'''`).
+    /// Whether documentation comments (`///`, `/** … */`, `'''`) stay.
     pub docs: Docs,
 }
 
-/// A text that was compacted, or was not.
+/// The result of compacting a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compacted {
-    /// What to send. As it came, if `compacted` is false.
+    /// The text to send; unchanged if `compacted` is false.
     pub text: String,
     /// Whether the text is shorter than it was.
     pub compacted: bool,
-    /// What was done, or why nothing was.
+    /// What was done, or why nothing was done.
     pub reason: Reason,
 }
 
-/// What was done to a text, or why nothing was.
+/// What was done to a text, or why nothing was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// Comments and layout are gone.
+    /// Comments and layout were removed.
     Lossless,
-    /// Bodies are gone.
+    /// Bodies were removed.
     Outlined,
-    /// Bodies are gone where the text parses; elsewhere only comments and layout.
+    /// Bodies were removed where the text parses; elsewhere only comments and layout.
     PartlyParsed,
-    /// An outline was asked for, but the text does not parse: only comments and layout are gone.
+    /// An outline was requested, but the text does not parse: only comments and layout were removed.
     NotParsed,
-    /// An outline was asked for, but it is not known for this syntax: only comments and layout are gone.
+    /// An outline was requested, but this syntax has none: only comments and layout were removed.
     NoOutline,
-    /// Nothing could be made smaller.
+    /// Nothing could be removed.
     NoGain,
-    /// There is nothing but comments.
+    /// The text consists of comments.
     OnlyComments,
-    /// The text ends in a comment or a string that is never closed. It stays as it is from there on.
+    /// The text ends in an unclosed comment or string, which is unchanged.
     Unclosed,
-    /// The text can be read in two ways, and only one of them could be compacted safely.
+    /// The text has two possible readings, and compaction would be safe for only one of them.
     Ambiguous,
-    /// Razor and project files are left as they are.
+    /// Razor and project files are not compacted.
     UnsupportedSyntax,
-    /// The language is not known.
+    /// The language is unknown.
     UnknownLanguage,
 }
 
@@ -98,17 +98,16 @@ impl Reason {
         }
     }
 
-    /// Whether less was done than was asked for.
+    /// Whether less was done than requested.
     pub fn is_fall_back(self) -> bool {
         !matches!(self, Self::Lossless | Self::Outlined | Self::NoGain)
     }
 }
 
-/// Makes a text of a known language smaller.
+/// Compacts a text of a known language.
 ///
-/// The result is never longer than the text, and never empty unless the text was. What a compiler
-/// or a database reads stays the same at [`Level::Lossless`], byte for byte in every string, hint
-/// and directive.
+/// The result is never longer than the text, and empty only if the text is. At [`Level::Lossless`],
+/// a compiler or a database reads the same tokens; strings, hints and directives stay byte for byte.
 ///
 /// ```
 /// use overlock_code::{CompactOptions, Docs, Language, Level, Reason, compact};
@@ -120,10 +119,10 @@ impl Reason {
 ///
 /// let sql = "SELECT /*+ FULL(t) */ [a -- b]   -- names\nFROM t WHERE note = 'it''s -- fine'";
 /// let compacted = compact(sql, Language::Sql, &CompactOptions::default());
-/// assert!(!compacted.compacted, "nobody can tell what the brackets mean here");
+/// assert!(!compacted.compacted, "brackets have two meanings here");
 /// ```
 pub fn compact(text: &str, language: Language, options: &CompactOptions) -> Compacted {
-    let Some(source) = Source::of(text, language) else {
+    let Some(source) = Source::from_language(text, language) else {
         return untouched(text, Reason::UnknownLanguage);
     };
     let (shorter, reason) = match options.level {
@@ -148,7 +147,6 @@ pub fn compact(text: &str, language: Language, options: &CompactOptions) -> Comp
     }
 }
 
-/// The text as it came.
 fn untouched(text: &str, reason: Reason) -> Compacted {
     Compacted {
         text: text.to_owned(),
@@ -157,7 +155,7 @@ fn untouched(text: &str, reason: Reason) -> Compacted {
     }
 }
 
-/// What a text is read as.
+/// The lexer for a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Sql,
@@ -165,7 +163,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    pub(crate) fn of(text: &str, language: Language) -> Option<Self> {
+    pub(crate) fn from_language(text: &str, language: Language) -> Option<Self> {
         match language {
             Language::Sql => Some(Self::Sql),
             Language::Dotnet | Language::DotnetWithSql => Some(Self::Dotnet(syntax_of(text))),

@@ -1,54 +1,54 @@
-//! Which pieces of a text come first if not even its outline fits?
+//! Chooses the pieces of a text to show if not even its outline fits.
 //!
-//! What has to do with the question, and the types that it is in; then the other types; then all
-//! other declarations in their order; imports last. A text whose declarations are not known is
-//! chosen from by its lines. Pieces stay in the order of the text, with `…` where something went.
+//! The order is: relevant declarations and the types around them, other types, other declarations,
+//! imports. A text whose declarations are unknown is chosen from by lines. Pieces stay in the order
+//! of the text, with `…` where something was left out.
 
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::{Relevant, shown_without};
+use super::{Relevant, without_pieces};
 use crate::compact::Source;
 use crate::compact::layout::Docs;
 use crate::language::Syntax;
 use crate::outline::Elision;
 use crate::outline::csharp::{Bodies, bodies};
-use crate::outline::declarations::{Declaration, Kind, declarations};
+use crate::outline::declarations::{Declaration, DeclarationKind, declarations};
 
-/// A text of which some pieces can be shown.
+/// A text that can be shown in part.
 pub(super) trait Choice {
     /// How many pieces there are.
     fn len(&self) -> usize;
-    /// How many have to be there for the one that matters most to be there.
+    /// How many pieces must be shown to include the most important one.
     fn least(&self) -> usize;
-    /// The text with only so many of them, those that matter most; nothing if it cannot be written.
+    /// The text with only the `pieces` most important ones; none if it cannot be written.
     fn show(&self, pieces: usize) -> Option<String>;
 }
 
-/// What stands where something went; how much it was is said at the end.
+/// Replaces what is left out; the note at the end says how much that is.
 const MARK: &str = "…";
 
-/// How much a piece matters; the least comes first.
+/// How important a piece is; the smallest rank comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// It speaks of what is asked, or holds what does; the more of it the better.
-    Asked(Reverse<usize>),
+    /// Its declaration contains relevant words, or it contains such a piece; more words rank higher.
+    Relevant(Reverse<usize>),
     Type,
-    /// Only what is left out of it speaks of what is asked.
-    AskedInside(Reverse<usize>),
+    /// Only its body, which is left out, contains relevant words.
+    RelevantInside(Reverse<usize>),
     Other,
-    /// An import, or what only stands around others.
+    /// An import or a frame around other declarations.
     Last,
 }
 
-/// The places of pieces, those that matter most first.
+/// The indices of the pieces, the most important first.
 fn order(ranks: &[Rank]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..ranks.len()).collect();
     order.sort_by_key(|&piece| (ranks[piece], piece));
     order
 }
 
-/// Which pieces are among the first so many.
+/// For each piece, whether it is among the first `pieces` of the order.
 fn chosen(order: &[usize], pieces: usize) -> Vec<bool> {
     let mut chosen = vec![false; order.len()];
     for &piece in &order[..pieces] {
@@ -57,57 +57,62 @@ fn chosen(order: &[usize], pieces: usize) -> Vec<bool> {
     chosen
 }
 
-/// The declarations of a file of C#.
-pub(super) struct Declarations<'a> {
+/// The declarations of a C# file.
+pub(super) struct RankedDeclarations<'a> {
     text: &'a str,
     docs: Docs,
-    found: Vec<Declaration>,
+    declarations: Vec<Declaration>,
     bodies: Vec<Elision>,
     order: Vec<usize>,
     least: usize,
 }
 
-impl<'a> Declarations<'a> {
-    /// Nothing if the text cannot be parsed, or declares nothing.
-    pub(super) fn of(text: &'a str, docs: Docs, relevant: &Relevant) -> Option<Self> {
-        let found = declarations(text)?;
-        if found.is_empty() {
+impl<'a> RankedDeclarations<'a> {
+    /// None if the text cannot be parsed or declares nothing.
+    pub(super) fn new(text: &'a str, docs: Docs, relevant: &Relevant) -> Option<Self> {
+        let declarations = declarations(text)?;
+        if declarations.is_empty() {
             return None;
         }
         let Bodies { bodies, .. } = bodies(text)?;
         let bodies: Vec<Elision> = bodies.into_iter().map(|body| body.elision).collect();
-        let mut ranks = ranks(text, &found, &bodies, relevant);
+        let mut ranks = ranks(text, &declarations, &bodies, relevant);
         let first = order(&ranks).first().copied();
-        // Nothing matters more than what it is in.
-        for place in (0..found.len()).rev() {
-            if let Some(parent) = found[place].parent {
-                ranks[parent] = ranks[parent].min(ranks[place]);
+        // A declaration is at least as important as what it contains.
+        for index in (0..declarations.len()).rev() {
+            if let Some(parent) = declarations[index].parent {
+                ranks[parent] = ranks[parent].min(ranks[index]);
             }
         }
         let order = order(&ranks);
-        let first = order.iter().position(|&place| Some(place) == first);
+        let first = order.iter().position(|&index| Some(index) == first);
         Some(Self {
             text,
             docs,
-            found,
+            declarations,
             bodies,
             least: first? + 1,
             order,
         })
     }
 
-    /// What goes if these stay, with the bodies of those that do.
+    /// What is left out if only the chosen declarations stay; their bodies are left out, too.
     fn elisions(&self, chosen: &[bool]) -> Vec<Elision> {
         let mut gone: Vec<Range<usize>> = Vec::new();
         let mut joined_until = 0;
-        for (declaration, _) in self.found.iter().zip(chosen).filter(|(_, stays)| !**stays) {
+        let left_out = self
+            .declarations
+            .iter()
+            .zip(chosen)
+            .filter(|(_, stays)| !**stays);
+        for (declaration, _) in left_out {
             let Range { start, end } = declaration.range;
-            // It is in something that goes.
+            // It is inside a declaration that is left out.
             if start < joined_until {
                 continue;
             }
             match gone.last_mut() {
-                Some(last) if says_nothing(&self.text[last.end..start]) => last.end = end,
+                Some(last) if is_blank(&self.text[last.end..start]) => last.end = end,
                 _ => gone.push(start..end),
             }
             joined_until = end;
@@ -122,7 +127,7 @@ impl<'a> Declarations<'a> {
                 .next_if(|body| body.range.start < range.end)
                 .is_some()
             {}
-            // The mark needs no line of its own before a brace.
+            // Before a closing brace, the mark shares its line.
             let rest = &self.text[range.end..];
             if rest.trim_start().starts_with('}') {
                 range.end += rest.len() - rest.trim_start().len();
@@ -135,9 +140,9 @@ impl<'a> Declarations<'a> {
     }
 }
 
-impl Choice for Declarations<'_> {
+impl Choice for RankedDeclarations<'_> {
     fn len(&self) -> usize {
-        self.found.len()
+        self.declarations.len()
     }
 
     fn least(&self) -> usize {
@@ -146,41 +151,46 @@ impl Choice for Declarations<'_> {
 
     fn show(&self, pieces: usize) -> Option<String> {
         let elisions = self.elisions(&chosen(&self.order, pieces));
-        shown_without(self.text, &elisions, self.docs)
+        without_pieces(self.text, &elisions, self.docs)
     }
 }
 
-/// How much each declaration matters by itself.
-fn ranks(text: &str, found: &[Declaration], bodies: &[Elision], relevant: &Relevant) -> Vec<Rank> {
+/// The rank of each declaration, regardless of what it contains.
+fn ranks(
+    text: &str,
+    declarations: &[Declaration],
+    bodies: &[Elision],
+    relevant: &Relevant,
+) -> Vec<Rank> {
     let mut bodies = bodies.iter().peekable();
-    let mut ranks: Vec<Rank> = Vec::with_capacity(found.len());
-    for declaration in found {
+    let mut ranks: Vec<Rank> = Vec::with_capacity(declarations.len());
+    for declaration in declarations {
         let Range { start, end } = declaration.head;
         while bodies.next_if(|body| body.range.end <= start).is_some() {}
         let inside = bodies.peek().filter(|body| body.range.start < end);
         let head_end = inside.map_or(end, |body| body.range.start.max(start));
         let outside = relevant.words_in(&text[start..head_end]);
         let inside = relevant.words_in(&text[head_end..end]);
-        let asked = 3 * outside + inside;
+        let matches = 3 * outside + inside;
         ranks.push(match declaration.kind {
-            Kind::Import | Kind::Frame => Rank::Last,
-            _ if outside > 0 => Rank::Asked(Reverse(asked)),
-            Kind::Type => Rank::Type,
-            Kind::Member if inside > 0 => Rank::AskedInside(Reverse(asked)),
-            Kind::Member => Rank::Other,
+            DeclarationKind::Import | DeclarationKind::Frame => Rank::Last,
+            _ if outside > 0 => Rank::Relevant(Reverse(matches)),
+            DeclarationKind::Type => Rank::Type,
+            DeclarationKind::Member if inside > 0 => Rank::RelevantInside(Reverse(matches)),
+            DeclarationKind::Member => Rank::Other,
         });
     }
     ranks
 }
 
 /// The lines of a text.
-pub(super) struct Lines<'a> {
+pub(super) struct RankedLines<'a> {
     lines: Vec<&'a str>,
     order: Vec<usize>,
 }
 
-impl<'a> Lines<'a> {
-    pub(super) fn of(text: &'a str, source: Option<Source>, relevant: &Relevant) -> Self {
+impl<'a> RankedLines<'a> {
+    pub(super) fn new(text: &'a str, source: Option<Source>, relevant: &Relevant) -> Self {
         let lines: Vec<&str> = text.trim_end().split('\n').collect();
         let import = match source {
             Some(Source::Dotnet(Syntax::VisualBasic)) => Some("Imports"),
@@ -191,7 +201,7 @@ impl<'a> Lines<'a> {
             _ if import.is_some_and(|import| starts_with_word(line, import)) => Rank::Last,
             0 if import.is_some() && is_type(line) => Rank::Type,
             0 => Rank::Other,
-            asked => Rank::Asked(Reverse(asked)),
+            matches => Rank::Relevant(Reverse(matches)),
         };
         let ranks: Vec<Rank> = lines.iter().map(rank).collect();
         Self {
@@ -200,13 +210,13 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The line that matters most.
+    /// The most important line.
     pub(super) fn first(&self) -> &'a str {
         self.order.first().map_or("", |&first| self.lines[first])
     }
 }
 
-impl Choice for Lines<'_> {
+impl Choice for RankedLines<'_> {
     fn len(&self) -> usize {
         self.lines.len()
     }
@@ -228,8 +238,8 @@ impl Choice for Lines<'_> {
     }
 }
 
-/// Whether there are only blank lines and borders of regions.
-fn says_nothing(between: &str) -> bool {
+/// Whether there are only blank lines and `#region` directives.
+fn is_blank(between: &str) -> bool {
     let mut lines = between.lines().map(str::trim);
     lines.all(|line| {
         line.is_empty() || line.starts_with("#region") || line.starts_with("#endregion")

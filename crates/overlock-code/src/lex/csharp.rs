@@ -1,10 +1,9 @@
-//! Reads C# into tokens.
+//! A lexer for C#.
 //!
-//! Strings are the hard part: verbatim, raw, interpolated, and interpolated with code that holds
-//! strings again, to any depth. The nesting is kept on a stack of our own, so that no text can
-//! exhaust the machine's. Both branches of an `#if` are read as code, since nobody here knows
-//! which of them is compiled; a comment or string that runs across a border of branches makes the
-//! text ambiguous.
+//! Strings are the hard part: verbatim, raw, interpolated, and interpolated with code that contains
+//! strings again, to any depth. The nesting is kept on the heap, so no text can overflow the stack.
+//! Both branches of an `#if` are read as code, because it is unknown which one is compiled. A comment
+//! or string across a branch border makes the text ambiguous.
 
 use memchr::memmem;
 
@@ -13,11 +12,11 @@ use super::{
     trimmed_end, word_end,
 };
 
-/// Reads one C# text.
+/// The lexer of one C# text.
 pub(crate) struct CSharp<'a> {
     text: &'a str,
     at: usize,
-    /// No code since the line began, so that `#` opens a directive.
+    /// No code yet on this line, so `#` opens a directive.
     at_line_start: bool,
     /// How many `#if` are open.
     branches: usize,
@@ -74,7 +73,7 @@ impl<'a> Lexer<'a> for CSharp<'a> {
             },
             b'\'' => match character_end(bytes, start) {
                 Some(end) => (Kind::Quoted, end),
-                // Prose in a branch that is not compiled: its line stays as it is.
+                // Prose in a branch that is not compiled: the line stays unchanged.
                 None => (
                     Kind::Opaque,
                     trimmed_end(bytes, start, line_end(bytes, start)),
@@ -92,7 +91,7 @@ impl<'a> Lexer<'a> for CSharp<'a> {
         if self.branches > 0 && spans_lines && has_branch(&self.text[start..end]) {
             return Err(Ambiguous);
         }
-        // A comment before a `#` leaves it the first of its line once the comment is gone.
+        // Without the comment before it, `#` is the first on its line.
         self.at_line_start &= matches!(kind, Kind::Comment | Kind::Doc);
         Ok(Some(Token {
             kind,
@@ -120,7 +119,7 @@ fn block_comment(bytes: &[u8], start: usize) -> (Kind, usize) {
     (if is_doc { Kind::Doc } else { Kind::Comment }, end)
 }
 
-/// A character literal has one character or one escape; an apostrophe in excluded prose has neither.
+/// Where a character literal ends. It has one character or one escape, unlike an apostrophe in prose.
 fn character_end(bytes: &[u8], start: usize) -> Option<usize> {
     let first = *bytes
         .get(start + 1)
@@ -139,7 +138,7 @@ fn character_end(bytes: &[u8], start: usize) -> Option<usize> {
                 .count();
         }
     }
-    // The rest of a character of several bytes, which an escape may name, too.
+    // The remaining bytes of a multi-byte character, which may also follow a backslash.
     at += bytes[at.min(bytes.len())..]
         .iter()
         .take(3)
@@ -155,7 +154,7 @@ struct Opening {
     at: usize,
     /// How many quotes open a raw string; one for all others.
     quotes: usize,
-    /// How many `$` came before: as many braces open a hole.
+    /// The number of `$`, which is the number of braces that open a hole.
     dollars: usize,
     verbatim: bool,
     /// Whether it may hold line breaks.
@@ -163,7 +162,7 @@ struct Opening {
 }
 
 fn string_at(bytes: &[u8], start: usize) -> Option<Opening> {
-    /// More than anybody writes, so that a run of them is not read again and again.
+    /// Bounds the work for a long run of dollars.
     const DOLLARS: usize = 32;
     let mut at = start;
     let (mut dollars, mut verbatim) = (0, false);
@@ -214,30 +213,30 @@ fn skip_blanks(bytes: &[u8], at: usize) -> (usize, usize) {
     (at + blanks, blanks)
 }
 
-/// What is open while a string with holes is read.
-enum Open {
+/// An open part of an interpolated string.
+enum OpenPart {
     String(Opening),
-    /// Code inside a string: how many brackets are open in it, and how many braces close it.
+    /// Code inside a string, with its open brackets and the number of braces that close it.
     Hole {
         brackets: usize,
         braces: usize,
     },
 }
 
-/// A string ends after its closing quotes. A line break or the end of the text can cut it off.
+/// Reads a string up to its closing quotes; a line break or the end of the text may cut it off.
 fn string(bytes: &[u8], opening: Opening) -> (Kind, usize) {
     let mut at = opening.at;
-    let mut open = vec![Open::String(opening)];
+    let mut open = vec![OpenPart::String(opening)];
     while let Some(innermost) = open.last_mut() {
         match innermost {
-            Open::String(opening) => {
+            OpenPart::String(opening) => {
                 let opening = Opening { at, ..*opening };
                 match plain_string(bytes, opening) {
                     Ended::Closed(end) => {
                         at = end;
                         open.pop();
                     }
-                    // A string inside a hole that is cut takes everything around it along.
+                    // A cut string inside a hole makes everything around it opaque.
                     Ended::Cut(end) => return (Kind::Opaque, end),
                     Ended::Hole(end) => {
                         at = end;
@@ -246,21 +245,21 @@ fn string(bytes: &[u8], opening: Opening) -> (Kind, usize) {
                         } else {
                             1
                         };
-                        open.push(Open::Hole {
+                        open.push(OpenPart::Hole {
                             brackets: 0,
                             braces,
                         });
                     }
                 }
             }
-            Open::Hole { brackets, braces } => match hole(bytes, at, brackets, *braces) {
+            OpenPart::Hole { brackets, braces } => match hole(bytes, at, brackets, *braces) {
                 InHole::Closed(end) => {
                     at = end;
                     open.pop();
                 }
                 InHole::String(opening) => {
                     at = opening.at;
-                    open.push(Open::String(opening));
+                    open.push(OpenPart::String(opening));
                 }
                 InHole::Format(from) => {
                     at = from;
@@ -337,7 +336,7 @@ fn plain_string(bytes: &[u8], opening: Opening) -> Ended {
 enum InHole {
     Closed(usize),
     String(Opening),
-    /// A `:` after which a format stands, not code.
+    /// A `:` with a format after it instead of code.
     Format(usize),
     Cut,
 }

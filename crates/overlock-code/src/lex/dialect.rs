@@ -1,13 +1,13 @@
-//! Which SQL a text is written in, as far as the words in it tell.
+//! Detects the SQL dialect of a text by its words.
 //!
-//! The dialects disagree on what ends a string and a comment. A lexer asks only when it comes to
-//! a place that two of them read differently.
+//! The dialects disagree on where strings and comments end. The lexer needs the dialect only where
+//! two of them would read the text differently.
 
 use memchr::{memchr, memmem};
 
 use super::word_end;
 
-/// A family of SQL.
+/// A dialect of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     TSql,
@@ -23,23 +23,23 @@ const DIALECTS: [Dialect; 4] = [
     Dialect::Oracle,
 ];
 
-/// As much of a text as is looked at.
-const LOOKED_AT: usize = 256 * 1024;
+/// How much of a text is read.
+const SAMPLE_BYTES: usize = 256 * 1024;
 
-/// The dialect that the text speaks for clearly, if there is one.
+/// The dialect of a text, if the evidence is clear.
 pub(crate) fn dialect(text: &str) -> Option<Dialect> {
-    let bytes = &text.as_bytes()[..text.len().min(LOOKED_AT)];
+    let bytes = &text.as_bytes()[..text.len().min(SAMPLE_BYTES)];
     let mut scores = [0_usize; 4];
     let mut add = |dialect: Dialect, weight: usize| scores[dialect as usize] += weight;
     let mut at = 0;
     let mut at_line_start = true;
     while at < bytes.len() {
         let byte = bytes[at];
-        if at_line_start && let Some((dialect, weight)) = spoken_line(&bytes[at..]) {
+        if at_line_start && let Some((dialect, weight)) = line_evidence(&bytes[at..]) {
             add(dialect, weight);
         }
         at_line_start = byte == b'\n' || (at_line_start && byte.is_ascii_whitespace());
-        if let Some(end) = unspoken_end(bytes, at) {
+        if let Some(end) = ignored_end(bytes, at) {
             if byte == b'`' && end > at + 2 {
                 add(Dialect::MySql, 1);
             }
@@ -48,7 +48,7 @@ pub(crate) fn dialect(text: &str) -> Option<Dialect> {
         }
         if byte.is_ascii_alphabetic() || byte == b'_' {
             let end = word_end(bytes, at);
-            if let Some((dialect, weight)) = spoken(&bytes[at..end]) {
+            if let Some((dialect, weight)) = word_evidence(&bytes[at..end]) {
                 add(dialect, weight);
             }
             at = end;
@@ -85,9 +85,9 @@ pub(crate) fn dialect(text: &str) -> Option<Dialect> {
     (score >= 2 && score * 2 > second * 3).then_some(best)
 }
 
-/// Where a string or a comment that begins here ends. What it says is no evidence: it may be in
-/// any language, and is gone from a text without comments.
-fn unspoken_end(bytes: &[u8], at: usize) -> Option<usize> {
+/// Where a string or a comment that begins here ends. It is no evidence: it may be in any language,
+/// and compaction removes comments.
+fn ignored_end(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     let end = match (rest[0], rest.get(1)) {
         (b'\'', _) => string_end(rest),
@@ -101,7 +101,7 @@ fn unspoken_end(bytes: &[u8], at: usize) -> Option<usize> {
     Some(at + end)
 }
 
-/// A quote after a backslash ends a string, unless a name follows it: `'it\'s'`.
+/// Where a string ends. A quote after a backslash ends it, unless a name follows: `'it\'s'`.
 fn string_end(rest: &[u8]) -> usize {
     let mut at = 1;
     while let Some(found) = memchr(b'\'', &rest[at..]) {
@@ -115,11 +115,11 @@ fn string_end(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// A line that the client of one database reads.
-fn spoken_line(rest: &[u8]) -> Option<(Dialect, usize)> {
-    /// Longer than all that is looked for.
-    const LOOKED_AT: usize = 16;
-    let rest = &rest[..rest.len().min(LOOKED_AT)];
+/// The weight of a command that only the client of one database has.
+fn line_evidence(rest: &[u8]) -> Option<(Dialect, usize)> {
+    /// Longer than every command below.
+    const LONGEST: usize = 16;
+    let rest = &rest[..rest.len().min(LONGEST)];
     let line = &rest[..memchr(b'\n', rest).unwrap_or(rest.len())];
     match line.trim_ascii() {
         b"GO" | b"go" | b"Go" => Some((Dialect::TSql, 6)),
@@ -135,8 +135,8 @@ fn rest_starts(rest: &[u8], prefix: &[u8]) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// A word that one dialect has and the others have not.
-fn spoken(word: &[u8]) -> Option<(Dialect, usize)> {
+/// The weight of a word that only one dialect has.
+fn word_evidence(word: &[u8]) -> Option<(Dialect, usize)> {
     const LONGEST: usize = 24;
     let mut lower = [0; LONGEST];
     let lower = lower.get_mut(..word.len())?;

@@ -1,12 +1,12 @@
-//! What source text is made of, as far as compaction has to know.
+//! Lexers for compaction.
 //!
-//! A lexer here answers one question: which bytes are code, which are comments, and where may
-//! white space change. It munches no operators and knows no keywords, because nothing between two
-//! tokens that touch is ever changed. What it cannot read to its end, such as a string that is
-//! never closed, it gives back as it stands, to the end of the text: nothing is deleted on a guess.
+//! They distinguish code, comments and white space. Operators are single characters and keywords are
+//! words, because nothing between adjacent tokens changes. An unclosed string or comment becomes one
+//! token up to the end of the text, so nothing is removed on a guess.
 
 pub(crate) mod csharp;
 pub(crate) mod dialect;
+pub(crate) mod executed;
 pub(crate) mod sql;
 pub(crate) mod visual_basic;
 
@@ -22,7 +22,7 @@ pub(crate) enum Gap {
     Line,
 }
 
-/// What a token is to compaction.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A name, a keyword or a number.
@@ -31,28 +31,28 @@ pub(crate) enum Kind {
     Quoted,
     /// One character of punctuation.
     Mark,
-    /// A line that keeps its line: a directive, a command of a client.
+    /// A line that must stay on its own: a directive, a command of a database client.
     Line,
-    /// Bytes that are kept as they are.
+    /// Bytes that stay unchanged.
     Opaque,
-    /// A comment that a program reads, such as an optimizer hint.
+    /// A comment with a meaning, such as an optimizer hint.
     Hint,
     /// A documentation comment.
     Doc,
     /// A comment.
     Comment,
-    /// A directive that only folds text in an editor.
+    /// A directive that only folds code in an editor.
     Region,
 }
 
 impl Kind {
-    /// Whether a compiler reads it.
+    /// Whether it matters to a compiler.
     pub(crate) fn is_code(self) -> bool {
         !matches!(self, Self::Doc | Self::Comment | Self::Region)
     }
 }
 
-/// A piece of the text, and the white space before it.
+/// A range of the text, and the white space before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
@@ -70,7 +70,7 @@ impl Token {
         self.kind == Kind::Mark && text.as_bytes()[self.start] == mark
     }
 
-    /// Whether it is a comment or a string that goes on to the end because nothing closes it.
+    /// Whether it is an unclosed comment or string.
     pub(crate) fn is_open(self, text: &str) -> bool {
         self.kind == Kind::Opaque && trimmed_end(text.as_bytes(), self.end, text.len()) == self.end
     }
@@ -80,19 +80,19 @@ impl Token {
     }
 }
 
-/// Why a text cannot be read with certainty.
+/// The text has two possible readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ambiguous;
 
 pub(crate) type Lexed = Result<Option<Token>, Ambiguous>;
 
-/// A lexer: one token after the other, until there is none.
+/// Returns the tokens of a text one by one.
 pub(crate) trait Lexer<'a> {
     fn text(&self) -> &'a str;
     fn next(&mut self) -> Lexed;
 }
 
-/// Whether a byte can be part of a name; everything beyond ASCII is.
+/// Whether a byte can be part of a name; all non-ASCII bytes are.
 pub(crate) const fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
@@ -103,7 +103,7 @@ const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// Skips white space, and marks of byte order as well: where the next token begins, and what was skipped.
+/// Skips white space and byte order marks; returns where the next token begins, and the gap.
 pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> (usize, Gap) {
     let mut gap = Gap::None;
     while let Some(&byte) = bytes.get(at) {
@@ -126,7 +126,7 @@ pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> (usize, Gap) {
     (at, gap)
 }
 
-/// Where a run of word bytes ends.
+/// Where the word at `at` ends.
 pub(crate) fn word_end(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at).is_some_and(|&byte| is_word(byte)) {
         at += 1;
@@ -134,7 +134,7 @@ pub(crate) fn word_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Where the line ends, as C# and Visual Basic see it: they know five line separators.
+/// Where the line ends in C# and Visual Basic, which have five line separators.
 pub(crate) fn line_end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let rest = &rest[..memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
@@ -153,8 +153,7 @@ pub(crate) fn line_end(bytes: &[u8], at: usize) -> usize {
     at + rest.len()
 }
 
-/// The text with a line feed for every carriage return that stands alone, as old Macs ended their
-/// lines. Every byte keeps its place.
+/// Replaces lone carriage returns, the line ends of old Macs, by line feeds. Offsets stay valid.
 ///
 /// ```
 /// assert_eq!(overlock_code::with_line_feeds("a\rb\r\nc"), "a\nb\r\nc");
@@ -178,12 +177,12 @@ pub fn with_line_feeds(text: &str) -> Cow<'_, str> {
     Cow::Owned(fed)
 }
 
-/// Where the line ends at a line feed, whatever else is in it.
+/// Where the next line feed is.
 pub(crate) fn feed_end(bytes: &[u8], at: usize) -> usize {
     memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |found| at + found)
 }
 
-/// Whether a piece of a token stream is shorter without its trailing blanks.
+/// Where the range ends without trailing white space.
 pub(crate) fn trimmed_end(bytes: &[u8], start: usize, mut end: usize) -> usize {
     while end > start && is_space(bytes[end - 1]) {
         end -= 1;
@@ -191,7 +190,7 @@ pub(crate) fn trimmed_end(bytes: &[u8], start: usize, mut end: usize) -> usize {
     end
 }
 
-/// Whether some line of a piece of text begins with a directive that opens or closes a branch.
+/// Whether a line after the first begins with a directive that opens or closes a branch.
 pub(crate) fn has_branch(piece: &str) -> bool {
     piece.lines().skip(1).any(|line| {
         let line = line.trim_start();

@@ -1,10 +1,9 @@
-//! Reads SQL of any dialect into tokens.
+//! A lexer for SQL of any dialect.
 //!
-//! The dialects agree on most of the text. Where they do not (a backslash before a quote, a
-//! comment in a comment, `#`, `$$`, `[`), the words of the whole text decide which one it is, and
-//! where they do not decide either, the text is ambiguous and left alone. What the clients of the
-//! databases read by the line (`GO`, `\echo`, `:setvar`, `PROMPT`, `DELIMITER`, the rows after a
-//! `COPY … FROM stdin`) keeps its lines.
+//! Where the dialects disagree (a backslash before a quote, nested comments, `#`, `$$`, `[`), the
+//! words of the whole text decide the dialect; if they do not, the text is ambiguous. Line commands
+//! of database clients (`GO`, `\echo`, `:setvar`, `PROMPT`, `DELIMITER`, the rows after a
+//! `COPY … FROM stdin`) stay on their lines.
 
 use std::collections::HashMap;
 
@@ -15,36 +14,36 @@ use super::{
     Ambiguous, Gap, Kind, Lexed, Lexer, Token, feed_end, is_word, skip_space, trimmed_end, word_end,
 };
 
-/// Reads one SQL text.
+/// The lexer of one SQL text.
 pub(crate) struct Sql<'a> {
     text: &'a str,
     at: usize,
     at_line_start: bool,
-    /// Nothing of a statement has been read yet.
+    /// No token of the statement has been read yet.
     at_statement_start: bool,
-    /// Found out at the first place that needs it.
+    /// Detected when first needed.
     dialect: std::cell::OnceCell<Option<Dialect>>,
     copy: Copy,
     foreign: Foreign,
-    /// Where the last punctuation ended; nothing touches the very beginning.
+    /// Where the last punctuation ended.
     mark_end: usize,
-    /// The same of all that is no comment.
+    /// Where the last token that is not a comment ended.
     code_end: usize,
     unclosed: Unclosed,
-    /// Where each tag such as `$body$` stands last, found out at the first dollar.
+    /// The last occurrence of each tag such as `$body$`, searched at the first dollar.
     last_tags: std::cell::OnceCell<HashMap<&'a [u8], usize>>,
 }
 
-/// Quotes whose end was looked for in vain. What is not found once is not looked for again, so that
-/// no text is read to its end over and over.
+/// Quotes that are never closed. Remembering them keeps the lexer linear, because the rest of the
+/// text is searched only once.
 #[derive(Default)]
 struct Unclosed {
     backtick: bool,
-    /// One bit for each character that closes one.
+    /// One bit for each closing character of Oracle's `q'…'`.
     alternatives: u128,
 }
 
-/// How far a `COPY … FROM stdin;` has been read. Its rows follow on the next line.
+/// The progress in a `COPY … FROM stdin;`. Its rows follow on the next line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Copy {
     No,
@@ -53,8 +52,8 @@ enum Copy {
     Rows,
 }
 
-/// How far a definition of Oracle has been read whose body is in another language. It ends at a
-/// line with nothing but a slash.
+/// The progress in an Oracle definition whose body is in another language. It ends at a line that
+/// consists of a slash.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Foreign {
     No,
@@ -80,15 +79,15 @@ impl<'a> Sql<'a> {
         }
     }
 
-    /// Reads a text as one of a known dialect, or of none.
-    pub(crate) fn speaking(text: &'a str, dialect: Option<Dialect>) -> Self {
+    /// A lexer for a given dialect, or for an unknown one.
+    pub(crate) fn with_dialect(text: &'a str, dialect: Option<Dialect>) -> Self {
         Self {
             dialect: std::cell::OnceCell::from(dialect),
             ..Self::new(text)
         }
     }
 
-    /// The dialect of the whole text, if its words tell.
+    /// The dialect of the whole text, if its words decide it.
     pub(crate) fn dialect(&self) -> Option<Dialect> {
         *self.dialect.get_or_init(|| dialect(self.text))
     }
@@ -119,7 +118,7 @@ impl<'a> Sql<'a> {
         })
     }
 
-    /// Skips white space, which in T-SQL a no-break space is too.
+    /// Skips white space; in T-SQL, also no-break spaces.
     fn skip_space(&self) -> (usize, Gap) {
         let bytes = self.text.as_bytes();
         let (mut at, mut gap) = skip_space(bytes, self.at);
@@ -176,7 +175,7 @@ impl<'a> Sql<'a> {
         (Kind::Word, end)
     }
 
-    /// Where `CREATE JAVA SOURCE … AS` and `CREATE MLE MODULE … AS` have come to after a word.
+    /// The progress in `CREATE JAVA SOURCE … AS` or `CREATE MLE MODULE … AS` after a word.
     fn foreign_after(&self, word: &str) -> Foreign {
         let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
         match self.foreign {
@@ -192,7 +191,7 @@ impl<'a> Sql<'a> {
         }
     }
 
-    /// What is written in another language, up to the line that ends it.
+    /// The body in another language, up to the line that ends it.
     fn foreign_body(&mut self) -> Option<Token> {
         self.foreign = Foreign::No;
         let bytes = self.text.as_bytes();
@@ -216,9 +215,9 @@ impl<'a> Sql<'a> {
         })
     }
 
-    /// Whether a line that begins with this word is one that a client reads.
+    /// Whether a line that begins with this word is a client command.
     fn is_line_command(&self, word: &str, rest: &[u8]) -> bool {
-        // A column or table of that name is followed by something else than text.
+        // Punctuation after the word means that it is the name of a column or table.
         let followed = matches!(rest.first(), None | Some(b' ' | b'\t' | b'\r' | b'\n'));
         let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
         let begins = self.at_statement_start && is(&["prompt", "prom", "rem", "remark"]);
@@ -267,16 +266,16 @@ impl<'a> Sql<'a> {
             Some(Dialect::TSql) => Ok((Kind::Quoted, end)),
             Some(_) => Ok(subscript),
             None if touches => Ok(subscript),
-            // Either reading leaves what is inside as it stands.
+            // Both readings leave the content unchanged.
             None if is_plain(&bytes[start + 1..end - 1]) => Ok((Kind::Quoted, end)),
             None => Err(Ambiguous),
         }
     }
 
-    /// A dollar-quoted string of PostgreSQL, unless the dialect has another use for the dollar.
+    /// A dollar-quoted string of PostgreSQL, unless the dialect uses the dollar differently.
     fn dollar(&self, start: usize) -> (Kind, usize) {
         let bytes = self.text.as_bytes();
-        // With `DELIMITER $$` it ends the statements of MySQL.
+        // In MySQL, `$$` is a common delimiter.
         let Some(tag) = tag_at(bytes, start).filter(|_| self.dialect() != Some(Dialect::MySql))
         else {
             return (Kind::Mark, start + 1);
@@ -311,8 +310,8 @@ impl<'a> Sql<'a> {
         if after == Some(&b'+') {
             return (Kind::Hint, trimmed);
         }
-        // MySQL reads two dashes as a comment only before white space: `5--1` is six. A lone
-        // carriage return ends a comment for some clients and not for others.
+        // In MySQL, two dashes open a comment only before white space: `5--1` is six. A lone
+        // carriage return ends a comment only for some clients.
         let opens = after.is_none_or(|&byte| byte <= b' ' || byte == b'-');
         let keeps = memchr(b'\r', &bytes[start..trimmed]).is_some()
             || !opens
@@ -324,13 +323,13 @@ impl<'a> Sql<'a> {
         (if keeps { Kind::Line } else { Kind::Comment }, trimmed)
     }
 
-    /// Comments nest in T-SQL and PostgreSQL and do not in `MySQL` and Oracle.
+    /// Comments nest in T-SQL and PostgreSQL, but not in `MySQL` and Oracle.
     fn block_comment(&self, start: usize) -> Result<(Kind, usize), Ambiguous> {
         let bytes = self.text.as_bytes();
         let kind = match bytes.get(start + 2) {
             Some(b'+' | b'!') => Kind::Hint,
             Some(b'M') if bytes.get(start + 3) == Some(&b'!') => Kind::Hint,
-            // Some take what touches an operator for a part of it.
+            // Some databases read a comment that touches an operator as part of it.
             _ if self.mark_end == start && b"<>=+-*/%^&|~!@#?".contains(&bytes[start - 1]) => {
                 Kind::Hint
             }
@@ -440,88 +439,9 @@ impl<'a> Lexer<'a> for Sql<'a> {
     }
 }
 
-/// What a database reads of a text, which is all but comments, and those that it runs.
-pub(crate) fn run(text: &str, dialect: Option<Dialect>) -> Result<Vec<Token>, Ambiguous> {
-    let mut lexer = Sql::speaking(text, dialect);
-    let mut tokens = Vec::new();
-    while let Some(token) = lexer.next()? {
-        if token.kind.is_code() {
-            tokens.push(token);
-        }
-    }
-    Ok(with_executed(text, dialect, tokens))
-}
-
-/// The tokens of a text, with those that stand in a comment which only `MySQL` runs, such as
-/// `/*!50706 SELECT 1 */`. What opens and what closes it are hints.
-pub(crate) fn with_executed(
-    text: &str,
-    dialect: Option<Dialect>,
-    tokens: Vec<Token>,
-) -> Vec<Token> {
-    if !tokens.iter().any(|token| token.kind == Kind::Hint) {
-        return tokens;
-    }
-    let mut all = Vec::with_capacity(tokens.len());
-    for token in tokens {
-        match executed(text, dialect, token) {
-            Some(inside) => all.extend(inside),
-            None => all.push(token),
-        }
-    }
-    all
-}
-
-/// The first of the hints before a token, or the token: what is run begins there for the reader.
-pub(crate) fn with_hints_before(tokens: &[Token], index: usize) -> usize {
-    let before = tokens[..index].iter().rev();
-    let hints = before.take_while(|token| token.kind == Kind::Hint).count();
-    #[cfg(test)]
-    HINTS_PASSED.set(HINTS_PASSED.get() + hints);
-    index - hints
-}
-
-#[cfg(test)]
-thread_local! {
-    /// How many hints were passed in this thread to find the first of them.
-    pub(crate) static HINTS_PASSED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
-
-fn executed(text: &str, dialect: Option<Dialect>, comment: Token) -> Option<Vec<Token>> {
-    let runs = comment.kind == Kind::Hint && matches!(dialect, None | Some(Dialect::MySql));
-    let body = runs.then(|| comment.text(text))?;
-    let body = body.strip_prefix("/*!").or(body.strip_prefix("/*M!"))?;
-    let inside = body
-        .trim_start_matches(|digit: char| digit.is_ascii_digit())
-        .strip_suffix("*/")?;
-    let close = comment.end - "*/".len();
-    let from = close - inside.len();
-    let mut tokens = vec![Token {
-        end: from,
-        ..comment
-    }];
-    let mut lexer = Sql::speaking(inside, dialect);
-    while let Some(token) = lexer.next().ok()? {
-        if token.kind.is_code() {
-            tokens.push(Token {
-                start: from + token.start,
-                end: from + token.end,
-                ..token
-            });
-        }
-    }
-    let (_, gap) = skip_space(inside.as_bytes(), inside.trim_end().len());
-    tokens.push(Token {
-        start: close,
-        gap,
-        ..comment
-    });
-    Some(tokens)
-}
-
 const NO_BREAK_SPACE: &[u8] = "\u{a0}".as_bytes();
 
-/// Names may hold `$`, `#` and `@` after their first character.
+/// Where a name ends. It may contain `$`, `#` and `@` after the first character.
 fn name_end(bytes: &[u8], mut at: usize) -> usize {
     while bytes
         .get(at)
@@ -532,7 +452,7 @@ fn name_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The tag of a dollar-quoted string that may begin here: `$$` or `$body$`.
+/// The tag of a possible dollar-quoted string: `$$` or `$body$`.
 fn tag_at(bytes: &[u8], start: usize) -> Option<&[u8]> {
     let end = word_end(bytes, start + 1);
     let is_tag =
@@ -540,15 +460,15 @@ fn tag_at(bytes: &[u8], start: usize) -> Option<&[u8]> {
     is_tag.then(|| &bytes[start..=end])
 }
 
-/// Where each tag stands last: what is not closed is not looked for to the end of the text.
+/// The last occurrence of each tag, so the end of an unclosed string is not searched.
 fn last_tags(bytes: &[u8]) -> HashMap<&[u8], usize> {
     memchr_iter(b'$', bytes)
         .filter_map(|start| Some((tag_at(bytes, start)?, start)))
         .collect()
 }
 
-/// Where a quoted text ends; a doubled quote does not end it. An open one goes on to the end, and
-/// nobody knows what it is.
+/// Where a quoted text ends; a doubled quote does not end it. An unclosed one is opaque up to the end
+/// of the text.
 fn quote_end(bytes: &[u8], start: usize, quote: u8, escapes: bool) -> (Kind, usize) {
     let mut at = start + 1;
     loop {
@@ -584,7 +504,7 @@ fn is_plain(bytes: &[u8]) -> bool {
 }
 
 fn bracket_end(bytes: &[u8], start: usize) -> Option<usize> {
-    /// Longer than any name: identifiers have at most 128 characters.
+    /// Identifiers have at most 128 characters.
     const LONGEST: usize = 600;
     let limit = bytes.len().min(start + LONGEST);
     let mut at = start + 1;
@@ -597,7 +517,7 @@ fn bracket_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// What closes Oracle's `q'[…]'` before its last quote, which every plain character can do.
+/// The character that closes Oracle's `q'[…]'` before the last quote; it depends on the opening one.
 fn alternative_close(bytes: &[u8], quote: usize) -> Option<u8> {
     Some(match *bytes.get(quote + 1)? {
         b'[' => b']',

@@ -1,19 +1,19 @@
-//! Reads Visual Basic into tokens.
+//! A lexer for Visual Basic.
 //!
-//! The language is read by the line, so lines stay what they are. XML literals have no place in
-//! this grammar: a text that seems to hold one is ambiguous.
+//! The language is line-based, so line breaks matter. XML literals are not supported: a text that
+//! seems to contain one is ambiguous.
 
 use super::{
     Ambiguous, Gap, Kind, Lexed, Lexer, Token, has_branch, is_word, line_end, skip_space,
     trimmed_end, word_end,
 };
 
-/// Reads one text of Visual Basic.
+/// The lexer of one Visual Basic text.
 pub(crate) struct VisualBasic<'a> {
     text: &'a str,
     at: usize,
     at_line_start: bool,
-    /// The last code was one after which a value is expected, so that `<` could open XML.
+    /// A value may follow the last token, so `<` could open XML.
     expects_value: bool,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Lexer<'a> for VisualBasic<'a> {
             {
                 return Err(Ambiguous);
             }
-            // Typographic quotes are quotes to this compiler.
+            // The compiler accepts typographic quotes.
             _ if ['\u{2018}', '\u{2019}', '\u{201c}', '\u{201d}']
                 .iter()
                 .any(|quote| rest.starts_with(*quote)) =>

@@ -1,23 +1,23 @@
 //! Finds the sections of Markdown, and the names in its code spans.
 //!
-//! A section goes from its heading to the next one that is not below it.
+//! A section ends at the next heading of the same or a higher level.
 
 use std::ops::Range;
 
-use super::tree::{Findings, Found};
+use super::tree::{Findings, FoundNode};
 use super::{MentionKind, NodeKind};
 
 /// A heading whose section has not ended.
-struct Open {
+struct OpenSection {
     level: usize,
-    /// Its place in what was found.
+    /// Its index in the findings.
     found: usize,
 }
 
 pub(super) fn find(text: &str, findings: &mut Findings) {
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenSection> = Vec::new();
     let mut verbatim: Option<Verbatim> = None;
-    // The line before, if an underline would make a heading of it.
+    // The line before, if an underline would make it a heading.
     let mut paragraph: Option<Range<usize>> = None;
     let mut at = front_matter_end(text);
     for line in text[at..].split_inclusive('\n') {
@@ -60,26 +60,26 @@ fn section(
     level: usize,
     title: &str,
     lines: Range<usize>,
-    open: &mut Vec<Open>,
+    open: &mut Vec<OpenSection>,
     findings: &mut Findings,
 ) {
     while let Some(last) = open.pop_if(|last| last.level >= level) {
-        findings.found[last.found].end_at(lines.start);
+        findings.nodes[last.found].end_at(lines.start);
     }
-    // As many as there are levels of headings at most.
+    // There are at most as many as heading levels.
     let mut qualified = String::new();
     for above in open.iter() {
-        qualified.push_str(&findings.found[above.found].name);
+        qualified.push_str(&findings.nodes[above.found].name);
         qualified.push_str(" > ");
     }
     let title = &title[..title.floor_char_boundary(200)];
     qualified.push_str(title);
-    open.push(Open {
+    open.push(OpenSection {
         level,
-        found: findings.found.len(),
+        found: findings.nodes.len(),
     });
     let inside = lines.end..text.len();
-    findings.found.push(Found {
+    findings.nodes.push(FoundNode {
         kind: NodeKind::Section,
         detail: "section",
         name: title.to_owned(),
@@ -89,7 +89,7 @@ fn section(
     });
 }
 
-impl Found {
+impl FoundNode {
     fn end_at(&mut self, end: usize) {
         self.span.end = end;
         self.inside.retain_mut(|inside| {
@@ -111,7 +111,7 @@ fn atx(line: &str) -> Option<(usize, &str)> {
     is_heading.then(|| (level, rest.trim().trim_end_matches('#').trim_end()))
 }
 
-/// The level of the heading that the line above is, if this one underlines it.
+/// The level that this line gives to the line above by underlining it.
 fn underline(line: &str) -> Option<usize> {
     let line = line.trim_end();
     let all = |mark: u8| !line.is_empty() && line.bytes().all(|byte| byte == mark);
@@ -122,7 +122,7 @@ fn underline(line: &str) -> Option<usize> {
     }
 }
 
-/// A block in which nothing is a heading.
+/// A block without headings.
 enum Verbatim {
     /// Code between fences.
     Fence { mark: u8, length: usize },
@@ -157,7 +157,7 @@ impl Verbatim {
     }
 }
 
-/// Where the settings before a document end, if it has any.
+/// Where the front matter ends; 0 if there is none.
 fn front_matter_end(text: &str) -> usize {
     let begins = text.starts_with("---\n") || text.starts_with("---\r\n");
     let ends = begins
@@ -171,7 +171,7 @@ fn front_matter_end(text: &str) -> usize {
     })
 }
 
-/// Names in code spans speak of what has that name.
+/// Names in code spans are mentions.
 fn code_spans(line: &str, start: usize, findings: &mut Findings) {
     let mut rest = line;
     let mut at = start;

@@ -1,12 +1,11 @@
-//! Takes a file apart into what can be found and shown by itself, and says what speaks of what.
+//! Splits a file into nodes for search, and finds what each node mentions.
 //!
-//! A node is a type, a method, a group of properties, a procedure, a view, a table or a section,
-//! and the file itself is the root of all of them. Who is called, read or inherited from is only
-//! a name here: one text cannot know what other texts define.
+//! A node is a type, a method, a group of properties, a procedure, a view, a table or a section; the
+//! file is the root. A mention is only a name, because a text does not show what other files define.
 //!
-//! Nothing of a file is lost. A node's own text ([`Nodes::text_of`]) shows what its children are
-//! and leaves out what is inside of them, which their own texts have. What belongs to no node is
-//! the file's own, in sections if it is long.
+//! Nothing of a file is lost. The text of a node ([`Nodes::text_of`]) contains the declarations of
+//! its children, but not their bodies, which are in the texts of the children. Text outside all
+//! nodes belongs to the file, split into sections if it is long.
 
 mod csharp;
 mod markdown;
@@ -23,25 +22,25 @@ use crate::lex::with_line_feeds;
 use crate::outline::lines_mark;
 use tree::Findings;
 
-/// How a text is read into nodes.
+/// How a text is split into nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
-    /// C#, by its grammar.
+    /// C#, with a parser.
     CSharp,
-    /// Visual Basic, by its lines.
+    /// Visual Basic, line by line.
     VisualBasic,
-    /// SQL of any dialect, by its words.
+    /// SQL of any dialect, by keywords.
     Sql,
     /// Markdown, by its headings.
     Markdown,
-    /// Razor or a project file of .NET: one node, or sections.
+    /// Razor or a .NET project file: one node, or sections.
     Dotnet,
     /// Anything else: one node, or sections.
     Plain,
 }
 
 impl Reading {
-    /// How a file is read: by its name if that tells, else by what its text is classified as.
+    /// Decides by the file extension, or by the text if the extension is unknown.
     ///
     /// ```
     /// use overlock_code::Reading;
@@ -61,7 +60,7 @@ impl Reading {
         }
     }
 
-    /// How a text without a name is read.
+    /// Decides by the text alone.
     pub fn of_text(text: &str) -> Self {
         let classification = classify(text);
         match (classification.language, classification.syntax) {
@@ -85,7 +84,7 @@ impl Reading {
         }
     }
 
-    /// What the text is to the rules of a pipeline.
+    /// The language in the rules of a pipeline.
     pub fn language(self) -> Language {
         match self {
             Self::CSharp | Self::VisualBasic | Self::Dotnet => Language::Dotnet,
@@ -98,101 +97,101 @@ impl Reading {
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NodeKind {
-    /// The whole file: the root.
+    /// The file, which is the root.
     File,
-    /// A class, record, struct, interface, enum or delegate; a type of a database.
+    /// A class, record, struct, interface, enum or delegate; a database type.
     Type,
-    /// A method, constructor or operator; statements at the top level of a program.
+    /// A method, constructor or operator; top-level statements of a program.
     Method,
-    /// Properties, fields and events that stand together.
+    /// Adjacent properties, fields and events.
     PropertyGroup,
-    /// A procedure, function, trigger or package of a database.
+    /// A procedure, function, trigger or package in a database.
     Procedure,
     /// A view.
     View,
     /// A table.
     Table,
-    /// A section of a document, or of a long file that has no other parts.
+    /// A section of a document, or of a long file without other nodes.
     Section,
 }
 
-/// What one node says of another by name.
+/// How a node mentions another by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MentionKind {
     /// It calls a method, a constructor or a procedure.
     Calls,
-    /// It names a type, or a table without reading it.
+    /// It refers to a type, or to a table without reading it.
     References,
-    /// It is made from a class, or an interface from another.
+    /// It inherits from a class, or an interface from another.
     Inherits,
-    /// It does what an interface asks for.
+    /// It implements an interface.
     Implements,
     /// It reads a table or a view.
     ReadsTable,
-    /// It changes a table or a view.
+    /// It writes a table or a view.
     WritesTable,
 }
 
-/// A name that a node speaks of.
+/// A name that a node mentions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mention {
-    /// What is said.
+    /// How it is mentioned.
     pub kind: MentionKind,
-    /// The simple name, without quotes, brackets and type arguments.
+    /// The unqualified name, without quotes, brackets and type arguments.
     pub name: String,
-    /// What the name is of.
+    /// The type, namespace or schema of the name.
     pub owner: Owner,
 }
 
-/// What a name is of, as far as the text tells.
+/// The type, namespace or schema that a name belongs to, as far as the text shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// The type of a method, the namespace of a type, the schema of a table, each with as much before
-    /// it as the text says.
+    /// The type of a method, the namespace of a type, or the schema of a table, qualified as far as
+    /// the text qualifies it.
     Named(String),
-    /// Nothing is said, so that it is the nearest of that name.
+    /// The name is unqualified, so it refers to the nearest definition.
     Nearest,
-    /// Something that only a compiler knows, such as the result of a call.
+    /// Only a compiler could find it, for example the type of a call's result.
     Unknown,
 }
 
 /// A part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// What it is.
+    /// The kind.
     pub kind: NodeKind,
-    /// What it is in the words of its language, such as `record` or `trigger`.
+    /// The kind in its language, such as `record` or `trigger`.
     pub detail: &'static str,
-    /// The simple name; empty for the file, whose name the text does not know.
+    /// The unqualified name; empty for the file.
     pub name: String,
-    /// The name with all that it stands in: `Shop.Cart.Add`, `dbo.Orders`, `Usage > Options`.
+    /// The qualified name: `Shop.Cart.Add`, `dbo.Orders`, `Usage > Options`.
     pub qualified: String,
-    /// The bytes of the text, on borders of characters, its comments included.
+    /// The byte range in the text, including comments.
     pub span: Range<usize>,
     /// The first line, counted from 1.
     pub first_line: usize,
     /// The last line.
     pub last_line: usize,
-    /// The node it stands in, which comes before it; only the file has none.
+    /// The index of the node around it, which comes before it; none for the file.
     pub parent: Option<usize>,
-    /// What is left out of it where it is shown in the text of its parent, in order.
+    /// The ranges, in order, that the text of its parent leaves out.
     pub inside: Vec<Range<usize>>,
-    /// What it speaks of itself; what its children speak of is theirs. Each once.
+    /// What it mentions itself, not in its children; without duplicates.
     pub mentions: Vec<Mention>,
 }
 
-/// A file and its parts.
+/// A file split into nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes {
     /// The file first, then every node after its parent, in the order of the text.
     pub nodes: Vec<Node>,
-    /// The namespaces and types whose members the file names without them, in order.
+    /// The imported namespaces and types, sorted.
     pub imports: Vec<String>,
-    /// Whether all of the text could be read; if not, there may be nodes that were not found.
+    /// Whether all of the text could be parsed; if not, nodes may be missing.
     pub parsed: bool,
 }
 
-/// Takes a text apart.
+/// Splits a text into nodes.
 ///
 /// ```
 /// use overlock_code::{MentionKind, NodeKind, Reading, nodes};
@@ -238,14 +237,14 @@ pub fn nodes(text: &str, reading: Reading) -> Nodes {
 }
 
 impl Nodes {
-    /// A node's own text: all of it, but of its children only what they are.
+    /// The text of a node, with the declarations of its children but without their bodies.
     ///
-    /// `text` is the one that was taken apart. For an index that there is no node of it is empty.
+    /// `text` is the one that was split. The result is empty if there is no such node.
     pub fn text_of(&self, text: &str, index: usize) -> String {
         let Some(node) = self.nodes.get(index) else {
             return String::new();
         };
-        // A node's children come after it and before the next node that does not lie in it.
+        // The children of a node come after it and before the next node outside of it.
         let children = self.nodes[index + 1..]
             .iter()
             .take_while(|other| other.span.start < node.span.end || other.span.is_empty())

@@ -1,8 +1,8 @@
-//! Finds the SQL in the strings of .NET.
+//! Finds the SQL in the strings of .NET code.
 //!
-//! Where a member says that it calls a stored procedure, a string that is given to a call may be its
-//! name. A statement may be put together from several strings with `+` or `&`. What is put in between
-//! is not known, and becomes a variable.
+//! In a member that mentions `CommandType.StoredProcedure`, the first argument of a call may be the
+//! name of a procedure. A statement may be concatenated from several strings with `+` or `&`;
+//! expressions between them are unknown and become a variable.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ use super::sql;
 use super::tree::Findings;
 use crate::classify::embedded::opens_statement;
 
-/// Strings that make one text.
+/// Concatenated strings.
 #[derive(Debug)]
 struct Run {
     span: Range<usize>,
-    /// Whether it is the first thing that is given to a call.
+    /// Whether it is the first argument of a call.
     is_first_argument: bool,
     content: String,
 }
@@ -27,13 +27,13 @@ pub(super) struct Strings {
     callers: Vec<Range<usize>>,
 }
 
-/// What stands for a value that is not known.
+/// Replaces an unknown value.
 pub(super) const HOLE: &str = "@x";
 
 impl Strings {
-    /// Notes a literal of the text and what it says.
+    /// Adds a string literal with its content.
     pub(super) fn add(&mut self, text: &str, span: Range<usize>, content: String) {
-        // A string in a hole of another one is a part of what is not known there.
+        // A string inside an interpolation hole belongs to the unknown value.
         if self
             .runs
             .last()
@@ -57,7 +57,7 @@ impl Strings {
         });
     }
 
-    /// Notes that a member says `CommandType.StoredProcedure`.
+    /// Notes that a member mentions `CommandType.StoredProcedure`.
     pub(super) fn calls_procedure(&mut self, member: Range<usize>) {
         if self.callers.last() != Some(&member) {
             self.callers.push(member);
@@ -76,7 +76,7 @@ impl Strings {
     }
 }
 
-/// Whether a place is in the last range that begins before it.
+/// Whether an offset is in the last range that begins before it.
 fn is_within(ranges: &[Range<usize>], at: usize) -> bool {
     let before = ranges.partition_point(|range| range.start <= at);
     before
@@ -84,14 +84,14 @@ fn is_within(ranges: &[Range<usize>], at: usize) -> bool {
         .is_some_and(|last| at < ranges[last].end)
 }
 
-/// What stands between two strings that are added up, if they are.
+/// The content between two concatenated strings; none if they are not concatenated.
 fn joined(text: &str, end: usize, start: usize) -> Option<&'static str> {
-    /// Longer is no expression that is put into a statement.
+    /// No longer text is an expression inside a statement.
     const LONGEST: usize = 200;
     let between = text
         .get(end..start)
         .filter(|between| between.len() <= LONGEST)?;
-    // In Visual Basic a line that goes on may say so.
+    // In Visual Basic, an underscore continues a line.
     let is_joint = |c: char| c.is_whitespace() || c == '_';
     let between = between.trim_matches(is_joint);
     if matches!(between, "+" | "&") {

@@ -1,7 +1,7 @@
-//! Puts what was found in a text into one tree, whatever found it.
+//! Builds the tree of nodes from what the finders of all languages report.
 //!
-//! The laws of nodes are kept here and nowhere else: a finder may report anything. What lies half
-//! in something else is no node; what it speaks of is said by the node around it.
+//! Only this module enforces that nodes nest; a finder may report any range. A range that overlaps
+//! another one in part is dropped, and its mentions go to the node around it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -11,9 +11,9 @@ use memchr::memchr_iter;
 
 use super::{Mention, MentionKind, Node, NodeKind, Owner};
 
-/// A part of the text that could become a node.
+/// A range of the text that may become a node.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundNode {
     pub(super) kind: NodeKind,
     pub(super) detail: &'static str,
     pub(super) name: String,
@@ -22,15 +22,14 @@ pub(super) struct Found {
     pub(super) inside: Vec<Range<usize>>,
 }
 
-impl Found {
-    /// Properties, fields and events that stand together.
+impl FoundNode {
+    /// Adjacent properties, fields and events.
     pub(super) fn properties(
         names: &[String],
         qualified: String,
         span: Range<usize>,
         inside: Vec<Range<usize>>,
     ) -> Self {
-        /// As many names as a reader takes in.
         const SHOWN: usize = 12;
         let mut name = names[..names.len().min(SHOWN)].join(", ");
         if names.len() > SHOWN {
@@ -50,15 +49,15 @@ impl Found {
 /// Everything that was found in a text, in any order.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    pub(super) found: Vec<Found>,
+    pub(super) nodes: Vec<FoundNode>,
     mentions: Vec<(usize, Mention)>,
     imports: BTreeSet<String>,
 }
 
 impl Findings {
-    /// Notes that names of a namespace or a type are said without it.
+    /// Adds an imported namespace or type.
     pub(super) fn import(&mut self, name: &str) {
-        /// As many as nobody writes by hand.
+        /// More than in any file written by hand.
         const MOST: usize = 256;
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.');
         let is_one = !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_name);
@@ -67,19 +66,19 @@ impl Findings {
         }
     }
 
-    /// All that was imported.
+    /// Takes the imports, sorted.
     pub(super) fn imports(&mut self) -> Vec<String> {
         std::mem::take(&mut self.imports).into_iter().collect()
     }
 
-    /// Notes that the text speaks at this byte of something, of which it says what it is of or not.
+    /// Adds a mention at a byte of the text. `of` is the owner of the name, if the text shows it.
     pub(super) fn mention(&mut self, at: usize, kind: MentionKind, name: &str, of: Option<&str>) {
         let owner = of.filter(|of| !of.is_empty() && of.len() <= LONGEST_NAME);
         let owner = owner.map_or(Owner::Nearest, |of| Owner::Named(of.to_owned()));
         self.push(at, kind, name, owner);
     }
 
-    /// Notes that the text speaks at this byte of something by as much of its name as it says.
+    /// Adds a mention by a name that may be qualified.
     pub(super) fn mention_qualified(&mut self, at: usize, kind: MentionKind, name: &str) {
         match name.rsplit_once('.') {
             Some((of, name)) => self.mention(at, kind, name, Some(of)),
@@ -87,7 +86,7 @@ impl Findings {
         }
     }
 
-    /// Notes that the text calls at this byte a member of something unknown.
+    /// Adds a call of a member of something unknown.
     pub(super) fn call_of_unknown(&mut self, at: usize, name: &str) {
         self.push(at, MentionKind::Calls, name, Owner::Unknown);
     }
@@ -100,12 +99,12 @@ impl Findings {
     }
 }
 
-/// No language has longer names; a text without end is no name.
+/// Longer text is not a name.
 const LONGEST_NAME: usize = 256;
 
-/// The nodes of a text, from all that was found in it.
+/// The nodes of a text, from everything found in it.
 pub(super) fn nodes(text: &str, findings: Findings) -> Vec<Node> {
-    let lines = Lines::of(text);
+    let lines = Lines::new(text);
     let mut nodes = vec![Node {
         kind: NodeKind::File,
         detail: "file",
@@ -118,7 +117,7 @@ pub(super) fn nodes(text: &str, findings: Findings) -> Vec<Node> {
         inside: Vec::new(),
         mentions: Vec::new(),
     }];
-    let mut found = findings.found;
+    let mut found = findings.nodes;
     for part in &mut found {
         part.span = on_characters(text, &part.span);
     }
@@ -153,13 +152,13 @@ pub(super) fn nodes(text: &str, findings: Findings) -> Vec<Node> {
     nodes
 }
 
-/// The borders of characters around a range, inside the text.
+/// Extends a range to character boundaries and limits it to the text.
 fn on_characters(text: &str, range: &Range<usize>) -> Range<usize> {
     let start = text.floor_char_boundary(range.start.min(text.len()));
     start..text.ceil_char_boundary(range.end.clamp(start, text.len()))
 }
 
-/// The pieces that lie in the node one after the other.
+/// The pieces that lie in the node and do not overlap.
 fn within(text: &str, mut pieces: Vec<Range<usize>>, span: &Range<usize>) -> Vec<Range<usize>> {
     pieces.sort_by_key(|piece| piece.start);
     let mut at = span.start;
@@ -174,8 +173,8 @@ fn within(text: &str, mut pieces: Vec<Range<usize>>, span: &Range<usize>) -> Vec
     pieces
 }
 
-/// What is left of a file beside its nodes becomes sections of its own if it is long: a text that
-/// is longer than what a model is shown at once would never be shown at all.
+/// Splits the text outside all nodes into sections if it is long: a text longer than a model gets at
+/// once would never be shown.
 fn with_sections(text: &str, nodes: Vec<Node>, lines: &Lines) -> Vec<Node> {
     const LONG: usize = 12 * 1024;
     let mut gaps = Vec::new();
@@ -190,7 +189,7 @@ fn with_sections(text: &str, nodes: Vec<Node>, lines: &Lines) -> Vec<Node> {
     }
     let pieces = gaps.into_iter().flat_map(|gap| pieces(text, gap));
     let mut sections = pieces.map(|span| section(span, lines)).peekable();
-    // Parents are told by index, which sections before them move.
+    // Inserted sections shift the indices of parents.
     let mut moved = Vec::with_capacity(nodes.len());
     let mut all: Vec<Node> = Vec::with_capacity(nodes.len());
     for mut node in nodes {
@@ -224,10 +223,10 @@ fn section(span: Range<usize>, lines: &Lines) -> Node {
     }
 }
 
-/// Cuts a long piece at its lines, if possible where one is blank.
+/// Cuts a long piece between lines, at a blank line if possible.
 fn pieces(text: &str, gap: Range<usize>) -> Vec<Range<usize>> {
     const LENGTH: usize = 4 * 1024;
-    /// As far back from there a blank line is looked for.
+    /// How far back a blank line is searched.
     const LOOK_BACK: usize = 1024;
     let mut pieces = Vec::new();
     let mut at = gap.start;
@@ -285,7 +284,7 @@ fn attach(nodes: &mut [Node], mut mentions: Vec<(usize, Mention)>) {
 struct Lines(Vec<usize>);
 
 impl Lines {
-    fn of(text: &str) -> Self {
+    fn new(text: &str) -> Self {
         let after_feeds = memchr_iter(b'\n', text.as_bytes()).map(|feed| feed + 1);
         Self(std::iter::once(0).chain(after_feeds).collect())
     }

@@ -1,9 +1,10 @@
-//! Finds the bodies in C#: what can go while every declaration stays.
+//! Finds the bodies in C# that an outline leaves out.
 //!
-//! Types, members, parameters, attributes, constraints, enum members and directives stay. What
-//! goes is the inside of methods and accessors, the expression after an arrow, long initial
-//! values, and top-level statements; the SQL in their strings stays beside the mark. A body that does
-//! not parse stays, since nobody knows where it ends. The parser gets so many steps for so much text; after that the text counts as not parsed.
+//! Types, members, parameters, attributes, constraints, enum members and directives stay. Left out
+//! are the bodies of methods and accessors, expressions after an arrow, long initial values, and
+//! top-level statements; the SQL in their strings stays next to the mark. A body that does not parse
+//! stays, because its end is unknown. The parser's steps are limited by the length of the text; a
+//! text that needs more counts as not parsed.
 
 use std::ops::{ControlFlow, Range};
 
@@ -16,15 +17,15 @@ use crate::compact::layout::Docs;
 use crate::language::Syntax;
 use crate::lex::has_branch;
 
-/// What was found in a text.
+/// The bodies found in a text.
 pub(crate) struct Bodies {
-    /// In the order of the text; none lies in another.
+    /// In the order of the text; they do not nest.
     pub(crate) bodies: Vec<Body>,
-    /// Whether every declaration could be read.
+    /// Whether every declaration could be parsed.
     pub(crate) parsed: bool,
 }
 
-/// A body, and whose it is.
+/// A body and the declaration it belongs to.
 pub(crate) struct Body {
     pub(crate) elision: Elision,
     /// The declaration it belongs to, up to the body.
@@ -34,10 +35,10 @@ pub(crate) struct Body {
 /// The longest text that is parsed.
 const LONGEST: usize = 4 << 20;
 
-/// The bodies of a text, or nothing if it cannot be parsed at all.
+/// The bodies of a text, or none if it cannot be parsed at all.
 pub(crate) fn bodies(text: &str) -> Option<Bodies> {
     let tree = parse(text)?;
-    let mut finder = Finder {
+    let mut finder = BodyFinder {
         text,
         bodies: Vec::new(),
         statements: None,
@@ -45,7 +46,7 @@ pub(crate) fn bodies(text: &str) -> Option<Bodies> {
     finder.walk(&tree);
     finder.end_statements();
     let mut bodies = finder.bodies;
-    // The value of a property is seen before its accessors.
+    // The value of a property is visited before its accessors.
     bodies.sort_by_key(|body| body.elision.range.start);
     Some(Bodies {
         bodies,
@@ -55,10 +56,10 @@ pub(crate) fn bodies(text: &str) -> Option<Bodies> {
 
 /// The tree of a text, unless it is too long or takes too many steps.
 pub(crate) fn parse(text: &str) -> Option<Tree> {
-    /// Real code takes a call of the callback for 40 bytes at most, and for 90 on the whole.
+    /// Real code takes at most one call of the callback per 40 bytes, on average one per 90.
     const BYTES_PER_CALL: usize = 32;
     const CALLS_AT_LEAST: usize = 1_500;
-    /// Three times what a megabyte of real code takes. A call in the midst of errors is slow.
+    /// Three times the calls for a megabyte of real code. A call among syntax errors is slow.
     const CALLS_AT_MOST: usize = 30_000;
     if text.len() > LONGEST {
         return None;
@@ -82,15 +83,15 @@ pub(crate) fn parse(text: &str) -> Option<Tree> {
     parser.parse_with_options(&mut read, None, Some(options))
 }
 
-struct Finder<'a> {
+struct BodyFinder<'a> {
     text: &'a str,
     bodies: Vec<Body>,
     /// A run of top-level statements.
     statements: Option<Range<usize>>,
 }
 
-impl Finder<'_> {
-    /// Visits declarations in the order of the text, without recursion: nesting is up to the text.
+impl BodyFinder<'_> {
+    /// Visits declarations in the order of the text, without recursion: the text decides the depth.
     fn walk(&mut self, tree: &Tree) {
         let mut cursor = tree.walk();
         loop {
@@ -105,7 +106,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Looks at a node; whether there is something to see inside it.
+    /// Visits a node; whether its children must be visited.
     fn enters(&mut self, node: Node<'_>) -> bool {
         let kind = node.kind();
         if kind != "global_statement" && kind != "comment" && node.is_named() {
@@ -187,7 +188,7 @@ impl Finder<'_> {
         let named = owner
             .child_by_field_name("name")
             .map(|name| &self.text[name.byte_range()]);
-        // The grammar takes an extension block for a constructor; its members are declarations.
+        // The grammar parses an extension block as a constructor; its members are declarations.
         if owner.kind() == "ERROR" || named == Some("extension") {
             return;
         }
@@ -222,7 +223,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A value goes if it has several lines: a constant says something, a table does not.
+    /// A value of several lines is left out: unlike a constant, a table says little in an outline.
     fn value(&mut self, value: Node<'_>, owner: Node<'_>) {
         if value.start_position().row != value.end_position().row {
             self.elide(value, value.byte_range(), owner, "");
@@ -231,7 +232,7 @@ impl Finder<'_> {
 
     fn elide(&mut self, node: Node<'_>, range: Range<usize>, owner: Node<'_>, around: &str) {
         let inside = &self.text[range.clone()];
-        // Half a branch would take the other half with it.
+        // Leaving out half a branch would break the other half.
         if node.has_error() || (has_branch(&format!("\n{inside}")) && !has_whole_branches(inside)) {
             return;
         }
@@ -264,8 +265,8 @@ impl Finder<'_> {
     }
 }
 
-/// Says how much went, and what SQL was in it, so that it is code but for the mark:
-/// `… 3 lines; _ = "DELETE FROM Orders";` among statements, `… 1 line + "DELETE FROM Orders"` elsewhere.
+/// The mark for a body, with the SQL in it, written so that all but the mark is code:
+/// `… 3 lines; _ = "DELETE FROM Orders";` for statements, `… 1 line + "DELETE FROM Orders"` elsewhere.
 fn mark(inside: &str, has_statements: bool) -> String {
     let statements = embedded::statements(inside);
     if statements.is_empty() {
@@ -285,7 +286,7 @@ fn mark(inside: &str, has_statements: bool) -> String {
     format!("{}{kept}{end}", lines_mark(&gone))
 }
 
-/// Whether a mark is clearly shorter than what is left of the piece without its layout.
+/// Whether a mark is clearly shorter than the piece without its layout.
 fn is_worth(inside: &str, mark: &str) -> bool {
     const GAIN: usize = 8;
     if inside.len() <= mark.len() + GAIN {

@@ -1,7 +1,7 @@
-//! What does a file of C# declare, and inside of what?
+//! Finds the declarations of a C# file and how they nest.
 //!
-//! Whatever is a declaration by itself can go as a whole, and so can a branch from its `#if` to its
-//! `#endif`. What is neither, such as something that does not parse, belongs to what is around it.
+//! A declaration can be left out as a whole, and so can a branch from its `#if` to its `#endif`.
+//! Everything else, such as text that does not parse, belongs to the declaration around it.
 
 use std::ops::Range;
 
@@ -9,36 +9,36 @@ use tree_sitter::{Node, Tree};
 
 use super::csharp::parse;
 
-/// Something that is declared.
+/// A declaration.
 pub(crate) struct Declaration {
     /// With the comments before it.
     pub(crate) range: Range<usize>,
-    /// What it says of itself: a type without its members.
+    /// The declaration without its members.
     pub(crate) head: Range<usize>,
-    /// The declaration that it is in, by its place in the list.
+    /// The index of the declaration around it.
     pub(crate) parent: Option<usize>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: DeclarationKind,
 }
 
-/// What kind of thing is declared.
+/// What is declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DeclarationKind {
     /// `using System;`
     Import,
-    /// A type with what it declares.
+    /// A type with its members.
     Type,
-    /// What only stands around declarations: a namespace with braces, or `#if` and `#endif`.
+    /// A namespace with braces, or `#if` and `#endif`.
     Frame,
     /// A member, or anything else.
     Member,
 }
 
-/// What a text declares, in its order, or nothing if it cannot be parsed at all.
+/// The declarations of a text, in its order, or none if it cannot be parsed at all.
 pub(crate) fn declarations(text: &str) -> Option<Vec<Declaration>> {
     let tree = parse(text)?;
-    let mut finder = Finder {
+    let mut finder = DeclarationFinder {
         text,
-        branches: Branches::of(text),
+        branches: Branches::new(text),
         found: Vec::new(),
         around: Vec::new(),
     };
@@ -46,19 +46,19 @@ pub(crate) fn declarations(text: &str) -> Option<Vec<Declaration>> {
     Some(finder.found)
 }
 
-struct Finder<'a> {
+struct DeclarationFinder<'a> {
     text: &'a str,
     branches: Branches,
     found: Vec<Declaration>,
-    /// The containers around the node that is looked at.
+    /// The containers around the current node.
     around: Vec<usize>,
 }
 
-impl Finder<'_> {
-    /// Visits the nodes in the order of the text, without recursion: nesting is up to the text.
+impl DeclarationFinder<'_> {
+    /// Visits the nodes in the order of the text, without recursion: the text decides the depth.
     fn walk(&mut self, tree: &Tree) {
         let mut cursor = tree.walk();
-        // Where the comments begin that stand before the next declaration.
+        // Where the comments before the next declaration begin.
         let mut comments = None;
         loop {
             let node = cursor.node();
@@ -76,7 +76,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Looks at a node; whether there may be declarations inside.
+    /// Visits a node; whether there may be declarations inside.
     fn enters(&mut self, node: Node<'_>, comments: Option<usize>) -> bool {
         let end = node.end_byte();
         let (kind, head_end) = match node.kind() {
@@ -84,18 +84,18 @@ impl Finder<'_> {
                 return true;
             }
             "preproc_if" if node.has_error() => return true,
-            "preproc_if" | "namespace_declaration" => (Kind::Frame, node.start_byte()),
-            "using_directive" | "extern_alias_directive" => (Kind::Import, end),
+            "preproc_if" | "namespace_declaration" => (DeclarationKind::Frame, node.start_byte()),
+            "using_directive" | "extern_alias_directive" => (DeclarationKind::Import, end),
             "class_declaration"
             | "struct_declaration"
             | "interface_declaration"
             | "record_declaration"
             | "record_struct_declaration" => match node.child_by_field_name("body") {
-                Some(body) => (Kind::Type, body.start_byte()),
-                None => (Kind::Member, end),
+                Some(body) => (DeclarationKind::Type, body.start_byte()),
+                None => (DeclarationKind::Member, end),
             },
-            "global_statement" => (Kind::Member, end),
-            kind if kind.ends_with("_declaration") => (Kind::Member, end),
+            "global_statement" => (DeclarationKind::Member, end),
+            kind if kind.ends_with("_declaration") => (DeclarationKind::Member, end),
             _ => return false,
         };
         let start = comments.unwrap_or(node.start_byte());
@@ -105,7 +105,7 @@ impl Finder<'_> {
             parent: None,
             kind,
         });
-        matches!(kind, Kind::Type | Kind::Frame)
+        matches!(kind, DeclarationKind::Type | DeclarationKind::Frame)
     }
 
     /// Adds a declaration, unless only a part of a branch would go with it.
@@ -116,26 +116,29 @@ impl Finder<'_> {
         {
             self.around.pop();
         }
-        if start == end || self.branches.at(start) != self.branches.at(end) {
+        if start == end || self.branches.branch_at(start) != self.branches.branch_at(end) {
             return;
         }
         declaration.parent = self.around.last().copied();
-        if matches!(declaration.kind, Kind::Type | Kind::Frame) {
+        if matches!(
+            declaration.kind,
+            DeclarationKind::Type | DeclarationKind::Frame
+        ) {
             self.around.push(self.found.len());
         }
         self.found.push(declaration);
     }
 }
 
-/// The branches of a text, between `#if`, `#else` and `#endif`, each with a number of its own.
+/// The numbered branches of a text, between `#if`, `#else` and `#endif`.
 struct Branches {
-    /// Where a branch begins or goes on, and which it is. A directive that opens one is before its
-    /// beginning, and one that closes it is behind its end, so that both are around it.
+    /// Where each branch begins or continues, and its number. The directives that open and close a
+    /// branch are outside of it.
     begin: Vec<(usize, usize)>,
 }
 
 impl Branches {
-    fn of(text: &str) -> Self {
+    fn new(text: &str) -> Self {
         let mut begin = Vec::new();
         let mut open = vec![0];
         let mut last = 0;
@@ -155,7 +158,7 @@ impl Branches {
             if closes {
                 open.pop();
             }
-            // What closes nothing is a border as well.
+            // A directive that closes nothing is a border, too.
             if opens || (closes && open.is_empty()) {
                 last += 1;
                 open.push(last);
@@ -169,9 +172,9 @@ impl Branches {
         Self { begin }
     }
 
-    /// The branch that a place is in.
-    fn at(&self, place: usize) -> usize {
-        let before = self.begin.partition_point(|(begin, _)| *begin < place);
+    /// The branch at an offset.
+    fn branch_at(&self, offset: usize) -> usize {
+        let before = self.begin.partition_point(|(begin, _)| *begin < offset);
         before.checked_sub(1).map_or(0, |last| self.begin[last].1)
     }
 }

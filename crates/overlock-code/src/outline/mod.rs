@@ -1,4 +1,4 @@
-//! Leaves out what stands inside, and says how much it was.
+//! Leaves out pieces of a text and marks how much was left out.
 
 pub(crate) mod csharp;
 pub(crate) mod declarations;
@@ -7,14 +7,14 @@ pub(crate) mod sql;
 use std::fmt::Write;
 use std::ops::Range;
 
-/// A piece of a text that can go, and what stands in its place.
+/// A piece of a text to leave out, and the mark that replaces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Elision {
     pub(crate) range: Range<usize>,
     pub(crate) mark: String,
 }
 
-/// The text with pieces left out. They are in order and do not overlap.
+/// The text without the pieces, which are in order and do not overlap.
 pub(crate) fn without<'a>(text: &str, elisions: impl IntoIterator<Item = &'a Elision>) -> String {
     let mut out = String::with_capacity(text.len() / 2);
     let mut at = 0;
@@ -27,7 +27,7 @@ pub(crate) fn without<'a>(text: &str, elisions: impl IntoIterator<Item = &'a Eli
     out
 }
 
-/// Says how much went: `… 42 lines`.
+/// The mark for a piece: `… 42 lines`.
 pub(crate) fn lines_mark(piece: &str) -> String {
     let lines = piece
         .split(['\n', '\r'])

@@ -1,4 +1,4 @@
-//! What a text is taken for.
+//! Classification of texts.
 
 use overlock_code::{Language, Syntax, classify};
 
@@ -57,7 +57,7 @@ fn a_sentence_that_begins_like_a_definition_is_prose() {
 }
 
 #[test]
-fn what_other_languages_describe_and_advise_is_not_sql() {
+fn describe_and_pragma_in_other_languages_are_not_sql() {
     for text in [
         "pragma solidity ^0.8.0;\ncontract A {}",
         "describe(suite);",
@@ -69,7 +69,7 @@ fn what_other_languages_describe_and_advise_is_not_sql() {
 }
 
 #[test]
-fn blanks_beyond_ascii_are_blanks() {
+fn non_ascii_blanks_are_blanks() {
     check("CREATE\u{a0}TABLE dbo.T (a int, b int);", Language::Sql);
     check("\u{3000}SELECT\u{2003}a,\u{a0}b FROM dbo.T", Language::Sql);
     check("public\u{a0}string Name { get; set; }", Language::Dotnet);
@@ -335,7 +335,7 @@ fn data_and_prose_are_unknown() {
 }
 
 #[test]
-fn a_large_file_is_told_by_its_parts() {
+fn classifies_a_large_file_by_its_parts() {
     let rows =
         "INSERT INTO [dbo].[Orders] ([Id], [Name]) VALUES (1, N'using System; namespace Shop;')\n"
             .repeat(20_000);
@@ -348,7 +348,7 @@ fn a_large_file_is_told_by_its_parts() {
 }
 
 #[test]
-fn reasons_and_confidence_say_why() {
+fn reports_reasons_and_confidence() {
     let result = classify("SELECT a FROM t;\nGO\nCREATE TABLE x (id int NOT NULL);");
     assert!(result.confidence > 0.8, "{result:?}");
     assert!(

@@ -1,4 +1,4 @@
-//! What C# keeps and loses.
+//! Compaction of C#.
 
 use overlock_code::{CompactOptions, Docs, Language, Level, Reason, compact};
 
@@ -13,14 +13,14 @@ fn check(text: &str, compacted: &str) {
     );
 }
 
-/// The text stays as it is, but for a comment after it.
+/// The text is unchanged, and a comment after it is removed.
 #[track_caller]
 fn check_kept(text: &str) {
     check(&format!("{text} // comment"), text);
 }
 
 #[test]
-fn comments_and_layout_go() {
+fn removes_comments_and_layout() {
     check(
         "int a;   // one\n\n\n/* two */\n    int  b ;\n",
         "int a;\nint b;",
@@ -41,7 +41,7 @@ fn braces_move_up_to_the_line_before() {
 }
 
 #[test]
-fn operators_keep_their_distance() {
+fn keeps_blanks_between_operators() {
     check("a = b - -c; // x", "a = b - -c;");
     check("a = b + +c; // x", "a = b + +c;");
     check("x ? . 5 : y // x", "x ? . 5 : y");
@@ -72,7 +72,7 @@ fn a_raw_string_keeps_its_lines() {
 }
 
 #[test]
-fn holes_hold_code_with_strings_again() {
+fn interpolation_holes_contain_code_with_strings() {
     check_kept(r#"var a=$"{x} {{//}} {(b ? "}" : $"{c}")} //";"#);
     check_kept(r#"var a=$@"{x:yyyy""//""} {y}";"#);
     check_kept(r#"var a=@$"c:\{Name}\//";"#);
@@ -99,7 +99,7 @@ fn directives_keep_their_lines_and_both_branches() {
 }
 
 #[test]
-fn regions_go() {
+fn removes_regions() {
     check("#region Fields\nint a;\n  #endregion Fields\n", "int a;");
 }
 
@@ -112,7 +112,7 @@ fn prose_in_a_branch_that_is_never_compiled_stays() {
 }
 
 #[test]
-fn a_comment_across_branches_is_left_alone() {
+fn a_comment_across_branches_is_ambiguous() {
     let text = "#if A\n/* opened\n#else\n*/\n#endif\nint   a;";
     let result = compact(text, Language::Dotnet, &CompactOptions::default());
     assert_eq!(
@@ -122,7 +122,7 @@ fn a_comment_across_branches_is_left_alone() {
 }
 
 #[test]
-fn documentation_stays_if_asked_for() {
+fn keeps_documentation_on_request() {
     let text = "    /// <summary>A.</summary>\n    // note\n    int  a;";
     let options = CompactOptions {
         docs: Docs::Keep,
@@ -136,7 +136,7 @@ fn documentation_stays_if_asked_for() {
 }
 
 #[test]
-fn four_slashes_are_no_documentation() {
+fn four_slashes_are_not_documentation() {
     let options = CompactOptions {
         docs: Docs::Keep,
         ..CompactOptions::default()
@@ -148,7 +148,7 @@ fn four_slashes_are_no_documentation() {
 }
 
 #[test]
-fn what_is_cut_in_a_string_keeps_it() {
+fn keeps_a_string_that_is_cut() {
     check(
         "int  a; var b = @\"it // goes  on\n",
         "int a;var b = @\"it // goes  on",
@@ -157,7 +157,7 @@ fn what_is_cut_in_a_string_keeps_it() {
 }
 
 #[test]
-fn a_mark_of_byte_order_is_no_code() {
+fn ignores_a_byte_order_mark() {
     check("\u{feff}int a;", "int a;");
 }
 
@@ -167,7 +167,7 @@ fn other_line_separators_end_a_comment() {
 }
 
 #[test]
-fn nothing_but_comments_is_left_as_it_is() {
+fn a_text_of_comments_is_unchanged() {
     let result = compact("// only\n", Language::Dotnet, &CompactOptions::default());
     assert_eq!(
         (result.text.as_str(), result.reason),
@@ -176,13 +176,13 @@ fn nothing_but_comments_is_left_as_it_is() {
 }
 
 #[test]
-fn what_cannot_shrink_says_so() {
+fn reports_when_nothing_can_be_removed() {
     let result = compact("int a;", Language::Dotnet, &CompactOptions::default());
     assert_eq!((result.compacted, result.reason), (false, Reason::NoGain));
 }
 
 #[test]
-fn razor_and_project_files_are_left_as_they_are() {
+fn razor_and_project_files_are_unchanged() {
     for text in [
         "@model Shop.Cart\n\n<p>@Model.Total</p>\n",
         "<Project Sdk=\"Microsoft.NET.Sdk\">\n\n</Project>\n",

@@ -1,4 +1,4 @@
-//! What fits into so many tokens.
+//! Fitting a text into a limit.
 
 use overlock_code::{Docs, FitOptions, Fitted, Form, Language, fit};
 
@@ -18,7 +18,7 @@ fn fitted(tokens: u64, relevant: &[&str]) -> Fitted {
 }
 
 #[test]
-fn the_richest_form_that_fits_is_taken() {
+fn chooses_the_richest_form_that_fits() {
     let forms: Vec<Form> = [60, 32, 25, 14, 8]
         .map(|tokens| fitted(tokens, &[]).form)
         .to_vec();
@@ -35,7 +35,7 @@ fn the_richest_form_that_fits_is_taken() {
 }
 
 #[test]
-fn the_longest_body_goes_first() {
+fn removes_the_longest_body_first() {
     let text = fitted(25, &[]).text;
     assert!(
         text.contains("int Total(Cart cart){… 4 lines}") && text.contains("Notify"),
@@ -44,7 +44,7 @@ fn the_longest_body_goes_first() {
 }
 
 #[test]
-fn a_relevant_body_stays_longest() {
+fn keeps_a_relevant_body_longest() {
     let text = fitted(25, &["total"]).text;
     assert!(
         text.contains("void Ship(Cart cart){… 3 lines}") && text.contains("sum += item.Price"),
@@ -53,7 +53,7 @@ fn a_relevant_body_stays_longest() {
 }
 
 #[test]
-fn a_beginning_says_how_much_is_missing() {
+fn a_beginning_notes_how_much_is_missing() {
     let fitted = fitted(8, &[]);
     assert_eq!(fitted.text, "class Shop{\n…}\n… 36 tokens omitted");
     assert!(fitted.fits && fitted.tokens <= 8);
@@ -94,7 +94,7 @@ fn a_relevant_member_outlives_other_types() {
 }
 
 #[test]
-fn a_branch_goes_with_what_is_in_it_and_stays_around_what_is_asked_for() {
+fn a_branch_stays_only_around_relevant_members() {
     check_beginning(
         23,
         &["Dump"],
@@ -103,7 +103,7 @@ fn a_branch_goes_with_what_is_in_it_and_stays_around_what_is_asked_for() {
 }
 
 #[test]
-fn where_no_declaration_fits_the_line_that_matters_most_is_cut() {
+fn cuts_the_most_important_line_if_no_declaration_fits() {
     check_beginning(5, &[], "public\n… 79 tokens omitted");
     check_beginning(
         8,
@@ -113,7 +113,7 @@ fn where_no_declaration_fits_the_line_that_matters_most_is_cut() {
 }
 
 #[test]
-fn the_lines_of_sql_that_are_asked_for_come_first() {
+fn relevant_lines_of_sql_come_first() {
     let table = |name: &str| format!("CREATE TABLE {name} (\n    Id int,\n    Name text\n);\n");
     let text: String = ["Carts", "Items", "Owners"].map(table).concat();
     let options = FitOptions {
@@ -129,7 +129,7 @@ fn the_lines_of_sql_that_are_asked_for_come_first() {
 }
 
 #[test]
-fn what_cannot_fit_says_so_and_is_not_empty() {
+fn reports_a_text_that_cannot_fit() {
     let fitted = fitted(0, &[]);
     assert!(!fitted.fits && !fitted.text.is_empty() && fitted.text.len() < SHOP.len());
 }

@@ -1,4 +1,4 @@
-//! What holds for every text, through the public functions.
+//! Properties of the public functions that hold for every text.
 
 use std::iter;
 
@@ -8,7 +8,7 @@ use overlock_code::{
 };
 use proptest::prelude::*;
 
-/// Real code of each kind, to be cut anywhere and mixed with anything.
+/// Code in each language, to be cut and mixed.
 const SAMPLES: [&str; 5] = [
     "using System;\n\nnamespace Shop\n{\n    /// <summary>A cart.</summary>\n    [Serializable]\n    public sealed class Cart<T> : IEnumerable<List<T>> where T : class\n    {\n        private readonly string _path = @\"c:\\temp\"\"x\";\n#if DEBUG\n        public int Count { get; private set; } // how many\n#else\n        public int Count => 0;\n#endif\n        public string Show(int a, string b = \"//\")\n        {\n            /* all of it */\n            return $\"{a:0.00} {(b == \"x\" ? \"{{\" : b)} {Count}\" + \"\"\"\n                raw \"quoted\" text\n                \"\"\";\n        }\n    }\n}\n",
     "-- Orders\nCREATE PROCEDURE dbo.GetOrders\n    @id int, -- the customer\n    @note nvarchar(50) = N'it''s -- here'\nAS\nBEGIN\n    SET NOCOUNT ON;\n    /* outer /* inner */ */\n    SELECT [o].[Id], COUNT(*) FROM dbo.Orders AS [o] WITH (NOLOCK)\n    WHERE o.CustomerId = @id AND o.Total < @id;\n    UPDATE dbo.Stats SET Seen = Seen + 1 WHERE Id = @id;\nEND\nGO\n",
@@ -24,7 +24,7 @@ const LANGUAGES: [Language; 4] = [
     Language::Unknown,
 ];
 
-/// Anything: a sample cut at both ends, two of them one after the other, or noise.
+/// A sample cut at both ends, two such samples joined, or noise.
 fn text() -> impl Strategy<Value = String> {
     let cut = (
         prop::sample::select(&SAMPLES[..]),
@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn what_says_it_fits_does_fit(text in text(), tokens in 0_u64..80) {
+    fn a_result_that_fits_is_within_the_limit(text in text(), tokens in 0_u64..80) {
         for language in LANGUAGES {
             let options = FitOptions { tokens, relevant: &["show"], ..FitOptions::default() };
             let fitted = fit(&text, language, &options, &words);
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn what_matters_most_stays_longest(
+    fn the_most_important_pieces_stay_longest(
         types in prop::collection::vec(1_usize..5, 1..5),
         asked in any::<prop::sample::Index>(),
         tokens in 0_u64..60,
@@ -124,14 +124,14 @@ proptest! {
 
     #[test]
     fn nodes_lie_in_their_parents_and_lose_nothing(text in text(), times in 1_usize..4) {
-        // Long texts have sections as well.
+        // Long texts have sections, too.
         let text = text.repeat(times * times * times);
         let lines = with_line_feeds(&text);
         for reading in READINGS {
             let parts = nodes(&text, reading);
             let all = &parts.nodes;
             prop_assert_eq!((all[0].span.clone(), all[0].parent), (0..text.len(), None));
-            // How far the children of each node have come.
+            // The end of the last child of each node.
             let mut reached: Vec<usize> = all.iter().map(|node| node.span.start).collect();
             for (index, node) in all.iter().enumerate().skip(1) {
                 let parent = node.parent.expect("only the file has no parent");
@@ -149,13 +149,13 @@ proptest! {
                     at = inside.end;
                 }
             }
-            // What a node does not show is shown by a node inside of it.
+            // Text that a node leaves out is in a node inside of it.
             let mut shown = String::new();
             for index in 0..all.len() {
                 shown.push_str(&parts.text_of(&text, index));
                 shown.push('\n');
             }
-            // What touches may be two words, each in a node of its own: `#e` and `private`.
+            // Adjacent words may be in two nodes: `#e` and `private`.
             let ends = all.iter().flat_map(|node| iter::once(&node.span).chain(&node.inside));
             let mut ends: Vec<usize> = ends.flat_map(|span| [span.start, span.end]).collect();
             ends.sort_unstable();
@@ -177,9 +177,9 @@ proptest! {
     }
 }
 
-/// Texts that make a careless reader slow: nothing here may take long.
+/// Texts that are slow for quadratic algorithms.
 #[test]
-fn hostile_texts_end_in_reasonable_time() {
+fn hostile_texts_take_linear_time() {
     let pieces = [
         "\"",
         "'",

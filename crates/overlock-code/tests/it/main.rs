@@ -1,16 +1,16 @@
-//! The crate at its door.
+//! Tests of the public functions.
 
-// What holds for every text, through the public functions.
+// Properties that hold for every text.
 mod laws;
-// What each language keeps and loses: named cases.
+// Compaction of each language.
 mod csharp;
 mod sql;
 mod visual_basic;
-// What a text is taken for.
+// Classification.
 mod classify;
-// What an outline keeps.
+// Outlines.
 mod outline;
-// What fits into so many tokens.
+// Fitting a text into a limit.
 mod fit;
-// What a file is taken apart into.
+// Nodes and mentions.
 mod nodes;

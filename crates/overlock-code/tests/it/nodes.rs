@@ -1,10 +1,10 @@
-//! What a file is taken apart into, and what its parts speak of.
+//! The nodes of a file, and what they mention.
 
 use std::fmt::Write;
 
 use overlock_code::{MentionKind, Nodes, Owner, Reading, nodes};
 
-/// The nodes as lines: how deep, what, qualified name, first and last line.
+/// The nodes as lines: depth, kind, qualified name, first and last line.
 fn tree(parts: &Nodes) -> String {
     let mut lines = String::new();
     for node in &parts.nodes[1..] {
@@ -31,14 +31,14 @@ fn check_tree(text: &str, reading: Reading, expected: &str) {
     assert_eq!(found, expected, "of {text}");
 }
 
-/// What one node speaks of, as words.
-fn said(parts: &Nodes, qualified: &str) -> Vec<String> {
+/// The mentions of one node, as text.
+fn mentions_of(parts: &Nodes, qualified: &str) -> Vec<String> {
     let node = parts
         .nodes
         .iter()
         .find(|node| node.qualified == qualified)
         .unwrap_or_else(|| panic!("there is no {qualified} in {}", tree(parts)));
-    let mut said: Vec<_> = node
+    let mut mentions: Vec<_> = node
         .mentions
         .iter()
         .map(|mention| {
@@ -58,14 +58,14 @@ fn said(parts: &Nodes, qualified: &str) -> Vec<String> {
             format!("{kind} {of}{}", mention.name)
         })
         .collect();
-    said.sort();
-    said
+    mentions.sort();
+    mentions
 }
 
 #[track_caller]
 fn check_said(text: &str, reading: Reading, qualified: &str, expected: &[&str]) {
     assert_eq!(
-        said(&nodes(text, reading), qualified),
+        mentions_of(&nodes(text, reading), qualified),
         expected,
         "of {text}"
     );
@@ -129,7 +129,7 @@ class Shop.Orders.Extensions 33-36
 }
 
 #[test]
-fn a_type_says_what_it_is_made_from() {
+fn a_type_mentions_its_bases() {
     check_said(
         SERVICE,
         Reading::CSharp,
@@ -153,7 +153,7 @@ fn a_type_says_what_it_is_made_from() {
 }
 
 #[test]
-fn a_call_says_whose_method_it_is_where_the_file_tells() {
+fn a_call_mentions_the_type_of_the_method_if_known() {
     check_said(
         SERVICE,
         Reading::CSharp,
@@ -181,7 +181,7 @@ fn a_call_says_whose_method_it_is_where_the_file_tells() {
 }
 
 #[test]
-fn base_is_what_the_type_is_made_from() {
+fn base_is_the_base_class() {
     let text = "using Old = Legacy.Shapes;
 namespace Shop;
 class Square : Lib.Shape<int>, IDraw
@@ -229,7 +229,7 @@ class Circle : Old.Circle { void Draw() { base.Draw(); } }
 }
 
 #[test]
-fn a_type_is_named_with_its_namespace_where_that_is_written() {
+fn a_type_is_mentioned_with_its_namespace_if_written() {
     let text = "using System;
 using static Shop.Tools;
 using Y = Other.Parts;
@@ -279,7 +279,7 @@ namespace Shop.Web
 }
 
 #[test]
-fn a_type_shows_its_members_and_leaves_out_what_they_do() {
+fn a_type_shows_its_members_without_their_bodies() {
     let parts = nodes(SERVICE, Reading::CSharp);
     let own = parts.text_of(SERVICE, 1);
     assert!(
@@ -323,7 +323,7 @@ class A 1-11
 }
 
 #[test]
-fn statements_at_the_top_are_a_method() {
+fn top_level_statements_are_a_method() {
     let text = "using System;\n\n// Starts.\nvar app = Build(args);\napp.Run();\n\nstatic App Build(string[] args) => new App();\n\nConsole.WriteLine();\nnamespace A.B { class C { void D() { } } namespace E { struct F; } }\n";
     check_tree(
         text,
@@ -340,7 +340,7 @@ struct A.B.E.F 10-10",
 }
 
 #[test]
-fn sql_in_a_string_is_said_by_the_method_that_holds_it() {
+fn sql_in_a_string_belongs_to_its_method() {
     let text = r#"class Carts
 {
     const string All = "SELECT * FROM Carts";
@@ -364,7 +364,7 @@ fn sql_in_a_string_is_said_by_the_method_that_holds_it() {
 }
 "#;
     let tables = |qualified: &str| {
-        let mut said = said(&nodes(text, Reading::CSharp), qualified);
+        let mut said = mentions_of(&nodes(text, Reading::CSharp), qualified);
         said.retain(|said| {
             !said.starts_with("names ")
                 && !said.contains("IDbConnection")
@@ -389,7 +389,7 @@ fn sql_in_a_string_is_said_by_the_method_that_holds_it() {
 }
 
 #[test]
-fn a_stored_procedure_is_called_by_the_name_in_a_string() {
+fn finds_calls_of_stored_procedures_by_name_in_a_string() {
     let text = r#"class Carts
 {
     void Close(SqlConnection c)
@@ -402,7 +402,7 @@ fn a_stored_procedure_is_called_by_the_name_in_a_string() {
 }
 "#;
     let parts = nodes(text, Reading::CSharp);
-    let close = said(&parts, "Carts.Close");
+    let close = mentions_of(&parts, "Carts.Close");
     assert!(
         close.contains(&"calls dbo.CloseCart".to_owned()),
         "{close:?}"
@@ -413,7 +413,7 @@ fn a_stored_procedure_is_called_by_the_name_in_a_string() {
             .any(|said| said.ends_with("Cart") && !said.ends_with("CloseCart")),
         "{close:?}"
     );
-    assert_eq!(said(&parts, "Carts.Show"), ["calls Print"]);
+    assert_eq!(mentions_of(&parts, "Carts.Show"), ["calls Print"]);
 }
 
 const BATCHES: &str = "\
@@ -459,7 +459,7 @@ GO
 ";
 
 #[test]
-fn batches_hold_procedures_views_triggers_and_tables() {
+fn finds_procedures_views_triggers_and_tables_in_batches() {
     check_tree(
         BATCHES,
         Reading::Sql,
@@ -472,7 +472,7 @@ table dbo.Orders 31-34",
 }
 
 #[test]
-fn a_procedure_says_what_it_reads_writes_and_calls() {
+fn a_procedure_mentions_what_it_reads_writes_and_calls() {
     check_said(
         BATCHES,
         Reading::Sql,
@@ -616,7 +616,7 @@ table actor 9-9",
 }
 
 #[test]
-fn what_only_mysql_runs_is_read_too() {
+fn reads_executed_comments_of_mysql() {
     let text = "\
 DELIMITER $$
 CREATE PROCEDURE show_all()
@@ -652,10 +652,10 @@ trigger ins 9-10",
 }
 
 #[test]
-fn hints_in_a_row_hide_nothing() {
+fn a_run_of_hints_hides_nothing() {
     let hints = "/*+ x */ ".repeat(5_000);
     let text = format!("CREATE PROCEDURE p AS BEGIN\n{hints}\nDELETE FROM t; END\n");
-    assert_eq!(said(&nodes(&text, Reading::Sql), "p"), ["writes t"]);
+    assert_eq!(mentions_of(&nodes(&text, Reading::Sql), "p"), ["writes t"]);
 }
 
 #[test]
@@ -675,7 +675,7 @@ fn queries_without_a_result_and_inserts_into_several_tables_are_read() {
 }
 
 #[test]
-fn a_package_of_oracle_holds_its_procedures() {
+fn an_oracle_package_contains_its_procedures() {
     let text = "\
 CREATE OR REPLACE PACKAGE BODY pay.staff AS
   g_rate NUMBER := 1;
@@ -716,7 +716,7 @@ procedure p 18-18",
 }
 
 #[test]
-fn a_package_on_one_line_holds_its_procedures() {
+fn a_package_on_one_line_contains_its_procedures() {
     let text = "create or replace package body pk is procedure p1 is begin p2; end; procedure p2 is begin null; end; end pk;\n/\n";
     check_tree(
         text,
@@ -765,7 +765,7 @@ END p;
             "calls pk.p3",
         ],
     );
-    // Elsewhere a name alone is something else.
+    // In other dialects, a name alone is not a call.
     check_said(
         "SELECT 1;\nGO\nSELECT a FROM t\nb;\n",
         Reading::Sql,
@@ -775,7 +775,7 @@ END p;
 }
 
 #[test]
-fn sections_of_markdown_go_to_the_next_heading_of_their_level() {
+fn sections_of_markdown_end_at_the_next_heading_of_their_level() {
     let text = "---\ntitle: x\n---\nIntro\n\n# Usage\nSee `OrderService.Find()`.\n## Options #\n```sh\n# no heading\n```\nSetext\n------\ntext\n# Other\n";
     check_tree(
         text,
@@ -800,7 +800,7 @@ section Other 15-15",
 }
 
 #[test]
-fn a_heading_in_a_comment_of_markdown_is_none() {
+fn ignores_headings_in_comments_of_markdown() {
     check_tree(
         "# One\n<!-- # Not one -->\n<!--\n# Two\n```\nThree\n=====\n--> # Still not\n# Four\nMore <!-- x\n## Five\n",
         Reading::Markdown,
@@ -812,7 +812,7 @@ section Four 9-11
 }
 
 #[test]
-fn lines_that_end_as_on_old_macs_are_lines() {
+fn carriage_returns_end_lines() {
     for (text, reading, expected) in [
         (
             "class A\r{\r    // Runs.\r    void B()\r    {\r        C();\r    }\r}\r",
@@ -875,7 +875,7 @@ class Shop.Form1 3-15
 interface Shop.IForm 16-18
   method Shop.IForm.Show 17-17",
     );
-    let class = said(&nodes(text, Reading::VisualBasic), "Shop.Form1");
+    let class = mentions_of(&nodes(text, Reading::VisualBasic), "Shop.Form1");
     assert_eq!(
         class,
         [
@@ -884,7 +884,7 @@ interface Shop.IForm 16-18
             "inherits Form"
         ]
     );
-    let new = said(&nodes(text, Reading::VisualBasic), "Shop.Form1.New");
+    let new = mentions_of(&nodes(text, Reading::VisualBasic), "Shop.Form1.New");
     assert!(
         new.contains(&"calls Orders".to_owned()) && new.contains(&"names Clock".to_owned()),
         "{new:?}"
@@ -968,7 +968,7 @@ module Native 24-26
         own.contains("Property Total() As Decimal … 3 lines\n") && !own.contains("Return Sum"),
         "{own}"
     );
-    assert!(said(&parts, "Cart.properties").contains(&"calls Sum".to_owned()));
+    assert!(mentions_of(&parts, "Cart.properties").contains(&"calls Sum".to_owned()));
 }
 
 #[test]
@@ -990,7 +990,7 @@ End Class
 ";
     let parts = nodes(text, Reading::VisualBasic);
     let of = |name: &str| {
-        let mut said = said(&parts, name);
+        let mut said = mentions_of(&parts, name);
         said.retain(|said| !said.starts_with("names "));
         said
     };
@@ -1009,7 +1009,7 @@ End Class
 }
 
 #[test]
-fn me_and_mybase_are_the_type_and_what_it_is_made_from() {
+fn me_and_mybase_are_the_type_and_its_base() {
     let text = "\
 Imports Shop.Data, System
 Class Page
@@ -1072,7 +1072,7 @@ fn a_long_file_without_parts_has_sections() {
 }
 
 #[test]
-fn a_file_is_read_by_its_name_or_by_its_text() {
+fn detects_the_language_by_name_or_text() {
     for (path, text, reading) in [
         ("a/b.cs", "", Reading::CSharp),
         ("README.MD", "x", Reading::Markdown),
@@ -1091,7 +1091,7 @@ fn a_file_is_read_by_its_name_or_by_its_text() {
 }
 
 #[test]
-fn a_string_that_is_kept_is_not_run() {
+fn strings_in_rows_are_not_statements() {
     check_said(
         "CREATE PROCEDURE p AS\nBEGIN\n  INSERT INTO dbo.Log (Said) VALUES (N'DELETE FROM dbo.Customers');\n  EXEC (N'DELETE FROM dbo.Queue');\nEND",
         Reading::Sql,

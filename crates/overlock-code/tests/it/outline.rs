@@ -1,4 +1,4 @@
-//! What an outline keeps.
+//! Outlines of C# and SQL.
 
 use overlock_code::{CompactOptions, Language, Level, Reading, Reason, compact, nodes};
 
@@ -17,7 +17,7 @@ fn check(text: &str, language: Language, outline: &str, reason: Reason) {
 }
 
 #[test]
-fn bodies_go_and_declarations_stay() {
+fn removes_bodies_and_keeps_declarations() {
     check(
         r#"
 using System;
@@ -100,7 +100,7 @@ fn a_method_alone_keeps_its_head() {
 }
 
 #[test]
-fn top_level_statements_go() {
+fn removes_top_level_statements() {
     check(
         "using System;\nvar builder = WebApplication.CreateBuilder(args);\nvar app = builder.Build();\napp.Run();\nrecord Order(int Id);\n",
         Language::Dotnet,
@@ -176,7 +176,7 @@ fn a_procedure_keeps_its_parameters_tables_and_predicates() {
 }
 
 #[test]
-fn what_is_assigned_goes_with_its_conditions() {
+fn removes_assignments_with_their_conditions() {
     check(
         "UPDATE dbo.Log\nSET Done = @now, Error = CASE WHEN @run = 'N' THEN NULL ELSE @error END\nWHERE Id = @id\nPRINT 'it is done'",
         Language::Sql,
@@ -212,7 +212,7 @@ fn conditions_in_a_list_end_no_statement() {
 }
 
 #[test]
-fn rows_are_counted_not_shown() {
+fn replaces_rows_by_their_number() {
     let rows = "INSERT INTO dbo.City (Id, Name) VALUES (1, N'Bonn');\n".repeat(5);
     check(
         &rows,
@@ -223,7 +223,7 @@ fn rows_are_counted_not_shown() {
 }
 
 #[test]
-fn a_function_in_a_string_is_outlined_too() {
+fn outlines_a_function_in_a_string() {
     check(
         "CREATE FUNCTION close(a int) RETURNS void AS $$\nDECLARE\n  n int := 5;\nBEGIN\n  -- all of them\n  UPDATE orders SET closed = now(), n = 5 WHERE id = a;\nEND;\n$$ LANGUAGE plpgsql;\n",
         Language::Sql,
@@ -233,7 +233,7 @@ fn a_function_in_a_string_is_outlined_too() {
 }
 
 #[test]
-fn a_query_that_only_mysql_runs_keeps_its_tables() {
+fn an_executed_comment_of_mysql_keeps_its_tables() {
     check(
         "DELIMITER $$\nCREATE PROCEDURE show_all()\nBEGIN\n    -- since 5.7.6\n    /*!50706\n    SELECT CONCAT('\\'', user, '\\'') AS users\n      FROM setup_actors\n     WHERE enabled = 'NO';\n    */\n    /*!40101 SET NAMES utf8 */;\nEND$$\nDELIMITER ;\n",
         Language::Sql,
@@ -254,7 +254,7 @@ fn a_trigger_of_a_dump_keeps_its_head() {
 }
 
 #[test]
-fn a_mark_touches_no_name() {
+fn separates_marks_from_names() {
     check(
         "SELECT'a long literal'FROM one;\nSELECT (SELECT xmlelement(\"a\",\n  xmlagg(b))from two), c\nFROM three;\n",
         Language::Sql,
@@ -264,7 +264,7 @@ fn a_mark_touches_no_name() {
 }
 
 #[test]
-fn a_query_without_a_table_goes() {
+fn removes_a_query_without_a_table() {
     check(
         "CREATE PROCEDURE p AS\nBEGIN\n  SELECT @a = 1, @b = 2\n  SELECT 1 UNION ALL SELECT 2;\n  SELECT @c = (SELECT MAX(Id) FROM dbo.Orders);\n  SELECT @d = COUNT(*)\n  FROM dbo.Lines;\nEND",
         Language::Sql,
@@ -274,7 +274,7 @@ fn a_query_without_a_table_goes() {
 }
 
 #[test]
-fn rights_are_no_query() {
+fn grants_are_not_queries() {
     check(
         "GRANT SELECT ON dbo.Orders TO reader; -- x\nREVOKE SELECT, INSERT\nON dbo.Lines FROM reader;\n",
         Language::Sql,
@@ -284,7 +284,7 @@ fn rights_are_no_query() {
 }
 
 #[test]
-fn what_told_the_dialect_may_go_but_its_strings_stay() {
+fn an_outline_keeps_the_dialect_of_the_text() {
     let name = "'Shows \\'mark\\'@\\'localhost\\'\n +------+   +\n ends'";
     let text = format!(
         "DELIMITER $$\nCREATE PROCEDURE p (IN a   INT)\n    COMMENT 'what it does\nand why'\nBEGIN\n  SET @a = 1;\n  DELETE FROM t WHERE name = {name} ORDER BY a, b;\nEND$$\nDELIMITER ;\n"
@@ -296,7 +296,7 @@ fn what_told_the_dialect_may_go_but_its_strings_stay() {
 }
 
 #[test]
-fn names_that_could_begin_a_statement_end_none() {
+fn keywords_as_names_end_no_statement() {
     check(
         "CREATE VIEW v AS\n  SELECT a AS exit\n  FROM highway h -- x\n  JOIN ramp r ON r.a = h.a",
         Language::Sql,
@@ -312,7 +312,7 @@ fn names_that_could_begin_a_statement_end_none() {
 }
 
 #[test]
-fn tables_that_are_filled_from_a_file_are_written() {
+fn tables_filled_from_a_file_are_written() {
     check(
         "COPY orders FROM '/tmp/orders';  -- x\nBULK INSERT dbo.Lines FROM 'lines.csv';\nREPLACE INTO stock VALUES (1, 2, 3);\nLOAD DATA INFILE 'a.csv' INTO TABLE prices;",
         Language::Sql,
@@ -321,14 +321,14 @@ fn tables_that_are_filled_from_a_file_are_written() {
     );
 }
 
-/// What must be named in the outline of a statement, wherever it stands in the text.
+/// Checks that the outline contains a name, wherever the statement is in the text.
 #[track_caller]
 fn check_names(text: &str, names: &[&str]) {
     let options = CompactOptions {
         level: Level::Outline,
         ..CompactOptions::default()
     };
-    // Long enough that leaving something out pays.
+    // Long enough to shorten.
     let text = format!(
         "{text}\n{}",
         "PRINT 'padding, padding, padding';\n".repeat(9)
@@ -345,7 +345,7 @@ fn check_names(text: &str, names: &[&str]) {
 }
 
 #[test]
-fn a_statement_needs_no_line_of_its_own() {
+fn statements_may_share_a_line() {
     check_names(
         "CREATE PROC p @a int AS\nIF @a = 1 DELETE dbo.Orders",
         &["DELETE dbo.Orders"],
@@ -384,7 +384,7 @@ fn a_statement_needs_no_line_of_its_own() {
 }
 
 #[test]
-fn words_of_other_statements_begin_none() {
+fn keywords_inside_other_statements_begin_none() {
     check_names(
         "CREATE TRIGGER g ON t AFTER INSERT, UPDATE AS\nIF UPDATE(a) SET @b = 1",
         &["ON t AFTER INSERT,UPDATE AS"],
@@ -398,7 +398,7 @@ fn words_of_other_statements_begin_none() {
 }
 
 #[test]
-fn all_that_one_statement_writes_stays() {
+fn keeps_all_tables_that_a_statement_writes() {
     check_names(
         "INSERT ALL INTO a VALUES (1) INTO b VALUES (2) SELECT 1 FROM dual;",
         &["INTO a", "INTO b", "FROM dual"],
@@ -436,7 +436,7 @@ fn blocks_and_bodies_in_strings_stay() {
 }
 
 #[test]
-fn heads_stay_whole() {
+fn keeps_complete_heads() {
     check(
         "CREATE FUNCTION f (@a int)\nRETURNS table\nAS\nRETURN\nSELECT a, b, c\nFROM t\nLEFT JOIN u ON u.a = t.a\nGROUP BY a, b, c;",
         Language::Sql,
@@ -470,7 +470,7 @@ fn heads_stay_whole() {
 }
 
 #[test]
-fn what_is_ambiguous_is_left_alone() {
+fn an_ambiguous_text_is_unchanged() {
     let text = "SELECT a /* x /* y */ , b";
     check(text, Language::Sql, text, Reason::Ambiguous);
 }
@@ -515,7 +515,7 @@ public void Log(int id){… 1 line}}"#,
 }
 
 #[test]
-fn what_stays_beside_a_mark_is_code() {
+fn an_outline_is_code_except_for_marks() {
     let text = r#"class Orders
 {
     void Close() { Check(); db.Run("DELETE FROM Queue WHERE Id = 1"); db.Run("DELETE FROM Orders"); }

@@ -1,4 +1,4 @@
-//! What SQL keeps and loses.
+//! Compaction of SQL.
 
 use overlock_code::{CompactOptions, Language, Level, Reason, compact};
 
@@ -20,7 +20,7 @@ fn check_untouched(text: &str, reason: Reason) {
 }
 
 #[test]
-fn comments_and_layout_go() {
+fn removes_comments_and_layout() {
     check(
         "SELECT  a, -- the first\n\n   b /* the\nsecond */ FROM t ;",
         "SELECT a,b FROM t;",
@@ -128,7 +128,7 @@ fn dollar_quotes_of_postgresql_stay_whole() {
 }
 
 #[test]
-fn a_dollar_delimiter_of_mysql_is_no_quote() {
+fn a_dollar_delimiter_of_mysql_is_not_a_quote() {
     check(
         "DELIMITER $$\nBEGIN -- one\n  SELECT  1; # two\nEND$$\nDELIMITER ;\n",
         "DELIMITER $$\nBEGIN\nSELECT 1;\nEND$$\nDELIMITER ;",
@@ -158,12 +158,12 @@ fn quotes_of_oracle_and_escapes_of_postgresql_stay() {
 }
 
 #[test]
-fn strings_that_a_line_break_joins_keep_it() {
+fn keeps_the_line_break_that_joins_strings() {
     check("SELECT ('a' -- x\n   'b')", "SELECT ('a'\n'b')");
 }
 
 #[test]
-fn lines_of_clients_keep_their_lines() {
+fn keeps_client_commands_on_their_lines() {
     check(
         "\\echo it's  here\nSELECT  1;",
         "\\echo it's  here\nSELECT 1;",
@@ -191,13 +191,13 @@ fn rows_after_a_copy_stay() {
 }
 
 #[test]
-fn what_is_cut_keeps_its_end() {
+fn keeps_an_unclosed_string() {
     check("SELECT  1, 'it -- goes  on", "SELECT 1,'it -- goes  on");
     check("SELECT  1 /* goes  on", "SELECT 1 /* goes  on");
 }
 
 #[test]
-fn what_is_never_closed_is_told() {
+fn reports_an_unclosed_string() {
     for (text, language) in [
         ("select /* open", Language::Sql),
         ("select 'open -- x", Language::Sql),
@@ -220,7 +220,7 @@ fn what_is_never_closed_is_told() {
             assert!(compacted.text.ends_with(&text[text.len() - 6..]), "{text}");
         }
     }
-    // What stands before it is made smaller all the same.
+    // The text before it is compacted nevertheless.
     let compacted = compact(
         "select  a ,b -- x\nfrom t /* open",
         Language::Sql,
@@ -234,7 +234,7 @@ fn what_is_never_closed_is_told() {
 }
 
 #[test]
-fn bodies_in_another_language_stay_whole() {
+fn keeps_bodies_in_other_languages() {
     let java = "public class X {\n  // counts\n  int f(int n) { for (int i = n; i > 0; i--) g(i);   return 1; }\n}";
     check(
         &format!(
@@ -251,7 +251,7 @@ fn bodies_in_another_language_stay_whole() {
 }
 
 #[test]
-fn two_dashes_that_touch_may_be_two_signs() {
+fn adjacent_dashes_may_be_two_signs() {
     let text = "SELECT n FROM t WHERE n = 5--1 LIMIT 5, 10;";
     check(text, "SELECT n FROM t WHERE n=5--1 LIMIT 5, 10;");
     check("SELECT a--b\nFROM dbo.t\nGO", "SELECT a\nFROM dbo.t\nGO");
@@ -259,7 +259,7 @@ fn two_dashes_that_touch_may_be_two_signs() {
 }
 
 #[test]
-fn a_blank_that_does_not_break_is_one_in_t_sql() {
+fn a_no_break_space_is_a_blank_in_t_sql() {
     check(
         "CREATE\u{a0}PROCEDURE dbo.p @a\u{a0}int AS\u{a0}\nSELECT a\u{a0}\u{a0}FROM dbo.t\nGO",
         "CREATE PROCEDURE dbo.p @a int AS\nSELECT a FROM dbo.t\nGO",

@@ -1,4 +1,4 @@
-//! What Visual Basic keeps and loses.
+//! Compaction of Visual Basic.
 
 use overlock_code::{CompactOptions, Language, Level, Reason, compact};
 
@@ -14,7 +14,7 @@ fn check(text: &str, compacted: &str) {
 }
 
 #[test]
-fn comments_and_layout_go_and_lines_stay() {
+fn removes_comments_and_layout_but_keeps_lines() {
     check(
         "Imports System\n\nPublic Class A ' one\n    ''' <summary>x</summary>\n    Dim s As String = \"it's \"\"so\"\"\" ' two\n    REM three\n#Region \"x\"\n    Dim b = a _\n        + c\n#End Region\nEnd Class",
         "Imports System\nPublic Class A\nDim s As String = \"it's \"\"so\"\"\"\nDim b = a _\n+ c\nEnd Class",
@@ -22,7 +22,7 @@ fn comments_and_layout_go_and_lines_stay() {
 }
 
 #[test]
-fn an_xml_literal_is_left_alone() {
+fn an_xml_literal_is_ambiguous() {
     let text = "Imports System\nModule M\n    Dim x = <a>it's</a>\nEnd Module\n";
     let result = compact(text, Language::Dotnet, &CompactOptions::default());
     assert_eq!(
@@ -32,7 +32,7 @@ fn an_xml_literal_is_left_alone() {
 }
 
 #[test]
-fn an_outline_falls_back_and_says_so() {
+fn reports_that_there_is_no_outline() {
     let options = CompactOptions {
         level: Level::Outline,
         ..CompactOptions::default()

@@ -1,57 +1,47 @@
-//! Has a line vote for C#.
+//! Lets a line vote for C#.
 
 use super::super::embedded::line_has_sql;
 use super::super::votes::{For, Votes};
-use super::{is_name, starts_upper};
+use super::pattern::{Pattern, first_match, no_match, pattern};
+use super::{is_name, is_word, starts_upper};
 
 /// Votes for C# as far as the line looks like it.
 pub(super) fn vote(votes: &mut Votes, line: &str, tokens: &[&str]) {
-    beginning(votes, tokens);
+    let beginning = first_match(BEGINNINGS, tokens, is_word).or_else(|| declaration(tokens));
+    if let Some((weight, reason)) = beginning {
+        votes.add(For::CSharp, weight, reason);
+    }
     words(votes, tokens);
-    // Others write such a statement too, but hardly with SQL in it.
+    // Other languages have such statements, too, but rarely with SQL in them.
     let is_statement = tokens.last() == Some(&";") && tokens.contains(&"\"\"");
-    let is_written_so = matches!(tokens, ["var", name, "=", ..] if is_name(name));
-    if is_statement && (is_written_so || calls_upper(tokens)) && line_has_sql(line) {
+    let is_declaration = matches!(tokens, ["var", name, "=", ..] if is_name(name));
+    if is_statement && (is_declaration || calls_upper(tokens)) && line_has_sql(line) {
         votes.add(For::CSharp, 2, "SQL in strings");
     }
 }
 
-/// What a line says by how it begins.
-fn beginning(votes: &mut Votes, tokens: &[&str]) {
-    let mut add = |weight, reason| votes.add(For::CSharp, weight, reason);
-    let last = tokens.last().copied().unwrap_or_default();
-    match tokens {
-        ["using", "namespace", ..] => {}
-        ["using", "var" | "static", ..] | ["global" | "await", "using", ..] => {
-            add(5, "using directives");
-        }
-        ["using", "(", ..] => add(4, "using statements"),
-        ["using", name, "." | "=" | ";", ..]
-            if is_name(name) && last == ";" && !tokens.contains(&":") =>
-        {
-            add(5, "using directives");
-        }
-        ["namespace", name, ".", ..] if is_name(name) && last != ":" => add(5, "namespaces"),
-        ["namespace", name] | ["namespace", name, ";" | "{"] if is_name(name) => {
-            add(2, "namespaces");
-        }
-        ["[", "assembly" | "module", ":", ..] => add(8, "attributes of an assembly"),
-        ["[", name, "]"] if starts_upper(name) => add(1, "attributes"),
-        ["[", name, "(", .., "]"] if starts_upper(name) => add(3, "attributes"),
-        ["foreach", "(", rest @ ..] if !rest.contains(&"$") && rest.contains(&"in") => {
-            add(4, "foreach loops");
-        }
-        ["#", "if" | "else" | "endif" | "elif", ..] => add(1, "directives"),
-        [
-            "public" | "private" | "protected" | "internal" | "static" | "sealed" | "abstract"
-            | "partial" | "readonly" | "record",
-            ..,
-        ] => declaration(&mut add, tokens),
-        _ => {}
-    }
-}
+/// What a line counts by its first tokens.
+const BEGINNINGS: &[Pattern] = &[
+    no_match("using namespace .."),
+    pattern("using var|static ..", 5, "using directives"),
+    pattern("global|await using ..", 5, "using directives"),
+    pattern("using ( ..", 4, "using statements"),
+    pattern("using NAME .|=|; ..", 5, "using directives")
+        .last(";")
+        .lacks(":"),
+    pattern("namespace NAME . ..", 5, "namespaces").last("!:"),
+    pattern("namespace NAME", 2, "namespaces"),
+    pattern("namespace NAME ;|{", 2, "namespaces"),
+    pattern("[ assembly|module : ..", 8, "attributes of an assembly"),
+    pattern("[ UPPER ]", 1, "attributes"),
+    pattern("[ UPPER ( .. ]", 3, "attributes"),
+    pattern("foreach ( ..", 4, "foreach loops")
+        .contains("in")
+        .lacks("$"),
+    pattern("# if|else|endif|elif ..", 1, "directives"),
+];
 
-/// What the words of a line say, wherever they stand.
+/// Votes for words of C# anywhere in a line.
 fn words(votes: &mut Votes, tokens: &[&str]) {
     let mut add = |weight, reason| votes.add(For::CSharp, weight, reason);
     for (index, token) in tokens.iter().enumerate() {
@@ -154,18 +144,24 @@ fn words(votes: &mut Votes, tokens: &[&str]) {
     }
 }
 
-/// Whether something is called by a name that begins with a capital.
+/// Whether a member whose name begins with a capital is called.
 fn calls_upper(tokens: &[&str]) -> bool {
     tokens
         .windows(3)
         .any(|window| window[0] == "." && starts_upper(window[1]) && matches!(window[2], "(" | "<"))
 }
 
-/// A line that begins with modifiers.
-fn declaration(add: &mut impl FnMut(usize, &'static str), tokens: &[&str]) {
-    let modifiers = tokens.iter().take_while(|token| is_modifier(token));
+/// What a line counts that begins with modifiers.
+fn declaration(tokens: &[&str]) -> Option<(usize, &'static str)> {
+    const FIRST: &str = "public private protected internal static sealed abstract partial readonly";
+    const OTHERS: &str = "virtual override async const new unsafe extern event required volatile";
+    let is_one_of = |words: &str, token: &str| words.split(' ').any(|word| word == token);
+    if !is_one_of(FIRST, tokens[0]) {
+        return None;
+    }
+    let is_modifier = |token: &&&str| is_one_of(FIRST, token) || is_one_of(OTHERS, token);
     let (mut count, mut own) = (0, 0);
-    for modifier in modifiers {
+    for modifier in tokens.iter().take_while(is_modifier) {
         count += 1;
         own += match *modifier {
             "internal" | "override" | "virtual" | "readonly" | "partial" | "unsafe" | "extern"
@@ -193,32 +189,5 @@ fn declaration(add: &mut impl FnMut(usize, &'static str), tokens: &[&str]) {
         [name, "(", ..] if starts_upper(name) => own += 1,
         _ => {}
     }
-    if count > 0 && own > 0 {
-        add(own, "declarations");
-    }
-}
-
-fn is_modifier(token: &str) -> bool {
-    matches!(
-        token,
-        "public"
-            | "private"
-            | "protected"
-            | "internal"
-            | "static"
-            | "readonly"
-            | "sealed"
-            | "abstract"
-            | "virtual"
-            | "override"
-            | "async"
-            | "partial"
-            | "const"
-            | "new"
-            | "unsafe"
-            | "extern"
-            | "event"
-            | "required"
-            | "volatile"
-    )
+    (own > 0).then_some((own, "declarations"))
 }

@@ -1,10 +1,11 @@
-//! Has every line of a text vote for what it looks like.
+//! Lets every line of a text vote for the languages it looks like.
 //!
-//! The weights are rough on purpose: 1 for a habit, 2 for a sign, 4 and more for what hardly
-//! any other language has. A text has many lines, and it is their sum that decides.
+//! The weights are rough: 1 for a habit, 2 for evidence, 4 and more for what hardly any other
+//! language has. The sum over many lines decides.
 
 mod csharp;
 mod other;
+mod pattern;
 mod razor;
 mod sql;
 pub(super) mod visual_basic;
@@ -12,10 +13,10 @@ pub(super) mod visual_basic;
 use super::Sample;
 use super::votes::{For, Votes};
 
-/// Tokens of a line that are looked at; data has longer lines, and says no more.
-const LOOKED_AT: usize = 160;
+/// How many tokens of a line are read. Longer lines are mostly data.
+const MAX_TOKENS: usize = 160;
 
-/// Lets all lines of a sample vote.
+/// Sums the votes of all lines of a sample.
 pub(super) fn votes(sample: &Sample<'_>) -> Votes {
     let mut votes = Votes::default();
     for part in &sample.parts {
@@ -45,15 +46,15 @@ pub(super) fn votes(sample: &Sample<'_>) -> Votes {
     votes
 }
 
-/// What a line begins in the middle of.
+/// What contains the beginning of a line.
 enum Inside {
     Code,
     Comment,
-    /// A string of many lines, and what ends it.
+    /// A multi-line string, with its closing delimiter.
     Text(&'static str),
 }
 
-/// Writes a line without its comments and without what is in its strings.
+/// Copies a line without comments and without the content of strings.
 fn mask(line: &str, inside: &mut Inside, masked: &mut String) {
     let bytes = line.as_bytes();
     let mut at = 0;
@@ -104,7 +105,7 @@ fn mask(line: &str, inside: &mut Inside, masked: &mut String) {
             }
             continue;
         }
-        // What a function of PostgreSQL does can be written in any language.
+        // The body of a PostgreSQL function may be in any language.
         if rest.starts_with("$$") && !rest.starts_with("$$\"") {
             masked.push_str("''");
             if let Some(end) = rest[2..].find("$$") {
@@ -125,7 +126,7 @@ fn mask(line: &str, inside: &mut Inside, masked: &mut String) {
                     *inside = Inside::Text("`");
                     return;
                 }
-                // A string of many lines, or a comment of Visual Basic: nothing more to see here.
+                // A multi-line string, or a comment of Visual Basic.
                 None => {
                     masked.push(char::from(quote));
                     return;
@@ -156,9 +157,9 @@ fn split(masked: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = masked.trim_start();
     while let Some(first) = rest.chars().next()
-        && tokens.len() < LOOKED_AT
+        && tokens.len() < MAX_TOKENS
     {
-        // Beyond ASCII, all but blanks is taken for letters; SQL Server takes all blanks for such.
+        // Non-ASCII characters count as letters, except blanks, which SQL Server accepts, too.
         let ends_word = |character: char| {
             character.is_ascii() && !character.is_ascii_alphanumeric() && character != '_'
                 || character.is_whitespace()
@@ -174,7 +175,7 @@ fn split(masked: &str) -> Vec<&str> {
     tokens
 }
 
-/// What a line says before strings and comments are taken out of it.
+/// Votes for a line with its strings and comments.
 fn whole_line(votes: &mut Votes, line: &str) {
     let starts = |prefix: &str| line.starts_with(prefix);
     match () {
@@ -199,7 +200,7 @@ fn whole_line(votes: &mut Votes, line: &str) {
         () if starts("#include") || starts("#ifndef") || starts("#import") => {
             votes.add(For::Other, 6, "directives of C");
         }
-        () if starts("#!") => votes.add(For::Other, 6, "a script's first line"),
+        () if starts("#!") => votes.add(For::Other, 6, "shebang lines"),
         () if starts("```") || starts("~~~") => votes.add(For::Other, 40, "fences of Markdown"),
         () if starts("## ") || starts("### ") => votes.add(For::Other, 8, "headings of Markdown"),
         () if starts("# ") => votes.add(For::Other, 2, "headings or comments after `#`"),
@@ -228,7 +229,7 @@ fn whole_line(votes: &mut Votes, line: &str) {
     }
 }
 
-/// Whether a string opens like this where an expression can begin.
+/// Whether a string opens like this where an expression may begin.
 fn opens_after_blank(line: &str, opening: &str) -> bool {
     line.match_indices(opening).any(|(at, _)| {
         at > 0
@@ -245,4 +246,13 @@ fn is_name(token: &str) -> bool {
 
 fn starts_upper(token: &str) -> bool {
     token.starts_with(|first: char| first.is_uppercase())
+}
+
+/// A word or a class of words in the tables for C# and Visual Basic.
+fn is_word(expected: &str, token: &str) -> bool {
+    match expected {
+        "NAME" => is_name(token),
+        "UPPER" => starts_upper(token),
+        _ => expected == token,
+    }
 }

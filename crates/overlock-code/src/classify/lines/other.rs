@@ -1,125 +1,108 @@
-//! Has a line vote for what is neither SQL nor .NET.
+//! Lets a line vote for languages other than SQL and .NET, for data and for prose.
 
 use super::super::votes::{For, Votes};
+use super::pattern::{Pattern, first_match, no_match, pattern};
 use super::{is_name, starts_upper};
 
 /// Votes for other languages, for data and for prose as far as the line looks like it.
 pub(super) fn vote(votes: &mut Votes, line: &str, tokens: &[&str]) {
-    beginning(votes, line, tokens);
+    if let Some((weight, reason)) = first_match(BEGINNINGS, tokens, is_word) {
+        votes.add(For::Other, weight, reason);
+    }
     words(votes, tokens);
     prose(votes, line, tokens);
 }
 
-/// What a line says by how it begins.
-#[expect(clippy::too_many_lines, reason = "one table of beginnings")]
-fn beginning(votes: &mut Votes, line: &str, tokens: &[&str]) {
-    let mut add = |weight, reason| votes.add(For::Other, weight, reason);
-    let last = tokens.last().copied().unwrap_or_default();
-    match tokens {
-        ["package", .., ";"] | ["import", "static", .., ";"] => add(8, "packages of Java"),
-        ["package", name] if is_name(name) => add(6, "packages"),
-        ["package", name, ".", ..] if is_name(name) && !tokens.contains(&"(") => add(6, "packages"),
-        ["import", name, ".", .., ";"] if is_name(name) => add(8, "imports of Java"),
-        ["import", "\"\"" | "''" | "{" | "*" | "type", ..] => add(6, "imports of JavaScript"),
-        ["import", ..] if tokens.contains(&"from") => add(6, "imports of JavaScript"),
-        ["import", name, ..] if is_name(name) && last != ";" && tokens.len() < 12 => {
-            add(3, "imports");
+/// What a line counts by its first tokens.
+const BEGINNINGS: &[Pattern] = &[
+    pattern("package .. ;", 8, "packages of Java"),
+    pattern("import static .. ;", 8, "packages of Java"),
+    pattern("package NAME", 6, "packages"),
+    pattern("package NAME . ..", 6, "packages").lacks("("),
+    pattern("import NAME . .. ;", 8, "imports of Java"),
+    pattern("import \"\"|''|{|*|type ..", 6, "imports of JavaScript"),
+    pattern("import ..", 6, "imports of JavaScript").contains("from"),
+    pattern("import NAME ..", 3, "imports")
+        .last("!;")
+        .max_tokens(11),
+    pattern("from NAME|. ..", 8, "imports of Python").contains("import"),
+    pattern(
+        "export default|const|class|function|interface|type|async|enum|abstract|*|{ ..",
+        6,
+        "exports",
+    ),
+    pattern(
+        "@ Override|Test|Autowired|Bean|Component|Nullable|Configuration|Deprecated ..",
+        6,
+        "annotations",
+    ),
+    pattern("@ ANNOTATION", 2, "annotations"),
+    pattern("@ ANNOTATION ( ..", 2, "annotations"),
+    pattern("def .. :", 6, "functions of Python"),
+    pattern("async def ..", 6, "functions of Python"),
+    pattern("def NAME ..", 4, "functions of Ruby or Python"),
+    pattern("class _ :", 5, "classes of Python"),
+    pattern("class _ ( .. :", 5, "classes of Python"),
+    pattern(
+        "if|elif|for|while|with|else|try|except|finally .. :",
+        2,
+        "blocks of Python",
+    ),
+    pattern("fun NAME ..", 5, "functions of Kotlin"),
+    pattern(
+        "override|private|internal fun NAME ..",
+        5,
+        "functions of Kotlin",
+    ),
+    pattern("val NAME ..", 3, "values of Kotlin or Scala"),
+    pattern("func ..", 4, "functions of Go or Swift"),
+    pattern("fn|impl ..", 4, "items of Rust"),
+    pattern("pub fn|struct|enum|mod|use|( ..", 4, "items of Rust"),
+    pattern("use NAME : : ..", 5, "items of Rust"),
+    pattern("let _ ..", 2, "let").last(";"),
+    pattern("let _ ..", 2, "let").contains("="),
+    pattern("const NAME =|: ..", 3, "constants of JavaScript"),
+    pattern("const {|[ ..", 3, "constants of JavaScript"),
+    pattern("function NAME ( ..", 4, "functions of JavaScript").last("{"),
+    pattern("async function ..", 4, "functions of JavaScript"),
+    pattern("typedef|extern|inline|template ..", 3, "C").last(";|{|>"),
+    pattern("struct _", 1, "C"),
+    pattern("struct _ {", 1, "C"),
+    pattern("static inline|struct|char|const ..", 4, "C"),
+    pattern("const char ..", 4, "C"),
+    pattern("# if defined|! ..", 2, "directives of C"),
+    pattern("# undef ..", 2, "directives of C"),
+    pattern("# define|include|ifdef|ifndef ..", 3, "directives of C"),
+    pattern("fi|done|esac|then", 4, "shell"),
+    pattern("echo ..", 2, "shell").last("!;"),
+    pattern("param ( ..", 2, "PowerShell"),
+    pattern("function UPPER - ..", 5, "PowerShell"),
+    pattern("RUN|ENTRYPOINT|CMD|WORKDIR|EXPOSE|ENV ..", 4, "Dockerfiles"),
+    pattern("[ !UPPER ]", 2, "sections"),
+    pattern("$ NAME = ..", 3, "variables of a script"),
+    pattern("use strict", 1, "JavaScript"),
+    pattern("\"\"|'' ;", 1, "JavaScript"),
+    no_match("default|public|private|case|protected :"),
+    pattern("NAME :", 1, "keys of YAML"),
+    no_match("default : NAME .."),
+    pattern("NAME : NAME ..", 1, "keys of YAML").last("!;|{|)|,"),
+    pattern("NAME = ..", 1, "assignments without an end")
+        .last("!;|,|(|{|_")
+        .max_tokens(7),
+];
+
+fn is_word(expected: &str, token: &str) -> bool {
+    match expected {
+        "NAME" => is_name(token),
+        "UPPER" => starts_upper(token),
+        "ANNOTATION" => {
+            starts_upper(token) && !token.starts_with("Html") && !token.starts_with("Model")
         }
-        ["from", name, ..] if is_name(name) && tokens.contains(&"import") => {
-            add(8, "imports of Python");
-        }
-        ["from", ".", ..] if tokens.contains(&"import") => add(8, "imports of Python"),
-        [
-            "export",
-            "default" | "const" | "class" | "function" | "interface" | "type" | "async" | "enum"
-            | "abstract" | "*" | "{",
-            ..,
-        ] => add(6, "exports"),
-        [
-            "@",
-            "Override" | "Test" | "Autowired" | "Bean" | "Component" | "Nullable" | "Configuration"
-            | "Deprecated",
-            ..,
-        ] => add(6, "annotations"),
-        ["@", name] | ["@", name, "(", ..]
-            if starts_upper(name) && !line.starts_with("@Html") && !line.starts_with("@Model") =>
-        {
-            add(2, "annotations");
-        }
-        ["def", .., ":"] | ["async", "def", ..] => add(6, "functions of Python"),
-        ["def", name, ..] if is_name(name) => add(4, "functions of Ruby or Python"),
-        ["class", _, ":"] | ["class", _, "(", .., ":"] => add(5, "classes of Python"),
-        [
-            "if" | "elif" | "for" | "while" | "with" | "else" | "try" | "except" | "finally",
-            ..,
-            ":",
-        ] => add(2, "blocks of Python"),
-        ["fun", name, ..] | ["override" | "private" | "internal", "fun", name, ..]
-            if is_name(name) =>
-        {
-            add(5, "functions of Kotlin");
-        }
-        ["val", name, ..] if is_name(name) => add(3, "values of Kotlin or Scala"),
-        ["func", ..] => add(4, "functions of Go or Swift"),
-        ["fn" | "impl", ..] | ["pub", "fn" | "struct" | "enum" | "mod" | "use" | "(", ..] => {
-            add(4, "items of Rust");
-        }
-        ["use", name, ":", ":", ..] if is_name(name) => add(5, "items of Rust"),
-        ["let", _, ..] if last == ";" || tokens.contains(&"=") => add(2, "let"),
-        ["const", name, "=" | ":", ..] if is_name(name) => add(3, "constants of JavaScript"),
-        ["const", "{" | "[", ..] => add(3, "constants of JavaScript"),
-        ["function", name, "(", ..] if is_name(name) && last == "{" => {
-            add(4, "functions of JavaScript");
-        }
-        ["async", "function", ..] => add(4, "functions of JavaScript"),
-        ["typedef" | "extern" | "inline" | "template", ..] if matches!(last, ";" | "{" | ">") => {
-            add(3, "C");
-        }
-        ["struct", _] | ["struct", _, "{"] if tokens[0] == "struct" => add(1, "C"),
-        ["static", "inline" | "struct" | "char" | "const", ..] | ["const", "char", ..] => {
-            add(4, "C");
-        }
-        ["#", "if", "defined" | "!", ..] | ["#", "undef", ..] => add(2, "directives of C"),
-        ["#", "define" | "include" | "ifdef" | "ifndef", ..] => add(3, "directives of C"),
-        ["fi" | "done" | "esac" | "then"] => add(4, "shell"),
-        ["echo", ..] if last != ";" => add(2, "shell"),
-        ["param", "(", ..] => add(2, "PowerShell"),
-        ["function", name, "-", ..] if starts_upper(name) => add(5, "PowerShell"),
-        [
-            "RUN" | "ENTRYPOINT" | "CMD" | "WORKDIR" | "EXPOSE" | "ENV",
-            ..,
-        ] => add(4, "a container's recipe"),
-        ["[", name, "]"] if !starts_upper(name) => add(2, "sections"),
-        ["$", name, "=", ..] if is_name(name) => add(3, "variables of a script"),
-        ["use", "strict"] | ["\"\"" | "''", ";"] => add(1, "JavaScript"),
-        [key, ":"]
-            if is_name(key)
-                && !matches!(
-                    *key,
-                    "default" | "public" | "private" | "case" | "protected"
-                ) =>
-        {
-            add(1, "keys of YAML");
-        }
-        [key, ":", value, ..]
-            if is_name(key)
-                && is_name(value)
-                && !matches!(last, ";" | "{" | ")" | ",")
-                && line.starts_with(key)
-                && *key != "default" =>
-        {
-            add(1, "keys of YAML");
-        }
-        [key, "=", ..]
-            if is_name(key) && !matches!(last, ";" | "," | "(" | "{" | "_") && tokens.len() < 8 =>
-        {
-            add(1, "assignments without an end");
-        }
-        _ => {}
+        _ => expected == token,
     }
 }
 
-/// What the words of a line say, wherever they stand.
+/// Votes for words of other languages anywhere in a line.
 fn words(votes: &mut Votes, tokens: &[&str]) {
     let mut add = |weight, reason| votes.add(For::Other, weight, reason);
     for (index, token) in tokens.iter().enumerate() {
@@ -128,7 +111,7 @@ fn words(votes: &mut Votes, tokens: &[&str]) {
         let before = index.checked_sub(1).map_or("", |before| tokens[before]);
         match *token {
             "extends" | "implements" if is_name(next) && index > 0 => {
-                add(4, "inheritance in words");
+                add(4, "inheritance keywords");
             }
             "throws" if is_name(next) && before == ")" => add(4, "exceptions of Java"),
             "final" if is_name(next) => add(2, "final"),
@@ -152,7 +135,7 @@ fn words(votes: &mut Votes, tokens: &[&str]) {
             "nullptr" => add(3, "C++"),
             "char" if before == "const" || next == "*" => add(3, "C"),
             "struct" if after == "*" => add(2, "C"),
-            // By itself it is a statement of PL/SQL that does nothing.
+            // `NULL;` is an empty statement in PL/SQL.
             "NULL"
                 if next == ";"
                     && matches!(
@@ -188,7 +171,7 @@ fn words(votes: &mut Votes, tokens: &[&str]) {
     }
 }
 
-/// Sentences: many words, hardly any signs.
+/// Votes for sentences: many words and hardly any punctuation.
 fn prose(votes: &mut Votes, line: &str, tokens: &[&str]) {
     let words = tokens.iter().filter(|token| is_name(token)).count();
     let common = tokens.iter().filter(|token| {

@@ -1,4 +1,4 @@
-//! Has a line vote for Razor: C# in markup, after an `@`.
+//! Lets a line vote for Razor: C# in markup, after an `@`.
 
 use super::super::votes::{For, Votes};
 

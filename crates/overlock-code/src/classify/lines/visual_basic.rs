@@ -1,40 +1,60 @@
-//! Has a line vote for Visual Basic.
+//! Lets a line vote for Visual Basic.
 
 use super::super::votes::{For, Votes};
-use super::{is_name, starts_upper};
+use super::pattern::{Pattern, first_match, pattern};
+use super::{is_word, starts_upper};
 
-/// Whether a line begins with a word that lines of Visual Basic begin with.
+/// Whether a line begins like a statement of Visual Basic.
 pub(in crate::classify) fn opens_line(line: &str) -> bool {
+    const WORDS: &str = "Imports Option Namespace Module Class Public Private Friend Protected \
+        Partial End Dim If Sub Function Inherits Implements Return For Try Property";
     let word = line
         .split(|next: char| !next.is_alphanumeric())
         .next()
         .unwrap_or_default();
-    matches!(
-        word,
-        "Imports"
-            | "Option"
-            | "Namespace"
-            | "Module"
-            | "Class"
-            | "Public"
-            | "Private"
-            | "Friend"
-            | "Protected"
-            | "Partial"
-            | "End"
-            | "Dim"
-            | "If"
-            | "Sub"
-            | "Function"
-            | "Inherits"
-            | "Implements"
-            | "Return"
-            | "For"
-            | "Try"
-            | "Property"
-    ) || line.starts_with('\'')
+    WORDS.split(' ').any(|first| first == word)
+        || line.starts_with('\'')
         || line.starts_with("<Assembly:")
 }
+
+/// What a line counts by its first tokens.
+const BEGINNINGS: &[Pattern] = &[
+    pattern("Imports NAME ..", 6, "imports"),
+    pattern("Option Strict|Explicit|Infer|Compare ..", 8, "options"),
+    pattern(
+        "End Sub|Function|Class|Module|Namespace|Property|Get|Set|Enum|Structure|Interface|Using|\
+         SyncLock|Operator|Event",
+        6,
+        "ends of blocks",
+    ),
+    pattern("End If|Select|Try|While|With", 3, "ends of blocks"),
+    pattern("Dim|ReDim NAME ..", 5, "Dim"),
+    pattern(
+        "Namespace|Module|Inherits|Implements UPPER ..",
+        4,
+        "declarations",
+    ),
+    pattern("< Assembly|assembly : ..", 8, "attributes of an assembly"),
+    pattern("If|ElseIf .. Then", 3, "conditions"),
+    pattern("For Each ..", 3, "loops"),
+    pattern(
+        "Public|Private|Protected|Friend|Partial|Shared|Overrides|Overridable|Async|Namespace ..",
+        5,
+        "declarations",
+    )
+    .contains("Sub|Function|Class|Module|Property|As|Enum|Structure|Interface"),
+    pattern(
+        "Sub|Function|Class|Structure|Enum|Interface UPPER ..",
+        3,
+        "declarations",
+    ),
+    pattern(
+        "Return|Throw|Try|Catch|Finally|Else|Next|Loop|Exit|RaiseEvent ..",
+        1,
+        "statements",
+    )
+    .max_tokens(11),
+];
 
 /// Votes for Visual Basic as far as the line looks like it.
 pub(super) fn vote(votes: &mut Votes, tokens: &[&str]) {
@@ -43,60 +63,8 @@ pub(super) fn vote(votes: &mut Votes, tokens: &[&str]) {
     if matches!(ends, ";" | "{" | "}") {
         return;
     }
-    match tokens {
-        ["Imports", name, ..] if is_name(name) => add(6, "imports"),
-        ["Option", "Strict" | "Explicit" | "Infer" | "Compare", ..] => add(8, "options"),
-        [
-            "End",
-            "Sub" | "Function" | "Class" | "Module" | "Namespace" | "Property" | "Get" | "Set"
-            | "Enum" | "Structure" | "Interface" | "Using" | "SyncLock" | "Operator" | "Event",
-        ] => {
-            add(6, "ends of blocks");
-        }
-        ["End", "If" | "Select" | "Try" | "While" | "With"] => add(3, "ends of blocks"),
-        ["Dim" | "ReDim", name, ..] if is_name(name) => add(5, "Dim"),
-        ["Namespace" | "Module" | "Inherits" | "Implements", name, ..] if starts_upper(name) => {
-            add(4, "declarations");
-        }
-        ["<", "Assembly" | "assembly", ":", ..] => add(8, "attributes of an assembly"),
-        ["If" | "ElseIf", .., "Then"] => add(3, "conditions"),
-        ["For", "Each", ..] => add(3, "loops"),
-        [
-            "Public" | "Private" | "Protected" | "Friend" | "Partial" | "Shared" | "Overrides"
-            | "Overridable" | "Async" | "Namespace",
-            ..,
-        ] => {
-            let declares = tokens.iter().any(|token| {
-                matches!(
-                    *token,
-                    "Sub"
-                        | "Function"
-                        | "Class"
-                        | "Module"
-                        | "Property"
-                        | "As"
-                        | "Enum"
-                        | "Structure"
-                        | "Interface"
-                )
-            });
-            if declares {
-                add(5, "declarations");
-            }
-        }
-        [
-            "Sub" | "Function" | "Class" | "Structure" | "Enum" | "Interface",
-            name,
-            ..,
-        ] if starts_upper(name) => add(3, "declarations"),
-        [
-            "Return" | "Throw" | "Try" | "Catch" | "Finally" | "Else" | "Next" | "Loop" | "Exit"
-            | "RaiseEvent",
-            ..,
-        ] if tokens.len() < 12 => {
-            add(1, "statements");
-        }
-        _ => {}
+    if let Some((weight, reason)) = first_match(BEGINNINGS, tokens, is_word) {
+        add(weight, reason);
     }
     for pair in tokens.windows(2) {
         match pair {

@@ -1,10 +1,10 @@
-//! What the strings of C# say.
+//! Decodes the string literals of C#.
 
 use tree_sitter::Node;
 
 use super::super::strings::HOLE;
 
-/// What a string says, as far as SQL has to know.
+/// The content of a string, precise enough to read SQL in it.
 pub(super) fn content(text: &str, node: Node<'_>) -> String {
     let literal = text.get(node.byte_range()).unwrap_or_default();
     match node.kind() {

@@ -1,4 +1,4 @@
-//! What code speaks of: the names that are declared, called and used in it.
+//! Collects the names that C# code declares, calls and uses.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,9 @@ use tree_sitter::Node;
 
 use super::super::MentionKind;
 use super::names::{Call, Receiver, TypeName, simple_name, type_name};
-use super::{Bases, Finder, OwnType, Role, ScopeKind};
+use super::{Bases, CSharpFinder, EnclosingType, Role, ScopeKind};
 
-impl<'a> Finder<'a, '_> {
+impl<'a> CSharpFinder<'a, '_> {
     pub(super) fn variable(&mut self, node: Node<'_>, field: &str) {
         let declared = node
             .child_by_field_name("type")
@@ -53,13 +53,13 @@ impl<'a> Finder<'a, '_> {
             "identifier" | "generic_name" => (Receiver::Own, Some(function)),
             "member_access_expression" => {
                 let expression = function.child_by_field_name("expression");
-                let receiver = expression.map_or(Receiver::Own, |of| Receiver::of(self.text, of));
+                let receiver = expression.map_or(Receiver::Own, |of| Receiver::new(self.text, of));
                 (receiver, function.child_by_field_name("name"))
             }
             "conditional_access_expression" => {
                 let condition = function.child_by_field_name("condition");
                 let receiver =
-                    condition.map_or(Receiver::Unknown, |of| Receiver::of(self.text, of));
+                    condition.map_or(Receiver::Unknown, |of| Receiver::new(self.text, of));
                 let last = function.child_count().saturating_sub(1);
                 let binding = function.child(last);
                 (
@@ -75,7 +75,7 @@ impl<'a> Finder<'a, '_> {
         let receiver = match receiver {
             Receiver::Base => match self.base() {
                 Some(base) => Receiver::Type(base),
-                // Another part of the type may say what it is made from.
+                // Another part of the type may name its base class.
                 None if self.own_type().is_some_and(|own| own.is_partial) => Receiver::Unknown,
                 None => return,
             },
@@ -94,7 +94,7 @@ impl<'a> Finder<'a, '_> {
             .and_then(|of| type_name(self.text, of))
         {
             let at = node.start_byte();
-            self.names.named(at, MentionKind::Calls, created);
+            self.names.add_type(at, MentionKind::Calls, created);
         }
     }
 
@@ -110,7 +110,7 @@ impl<'a> Finder<'a, '_> {
         };
         if let Some(called) = called {
             let at = node.start_byte();
-            self.names.named(at, MentionKind::Calls, called);
+            self.names.add_type(at, MentionKind::Calls, called);
         }
     }
 
@@ -130,35 +130,35 @@ impl<'a> Finder<'a, '_> {
             return;
         }
         self.names.namespace(self.text_of(place));
-        // In a namespace, it may be one inside of it.
+        // It may be a namespace inside the current one.
         if !self.prefix.is_empty() {
             self.findings.import(&self.qualified(&used));
         }
         self.findings.import(&used);
     }
 
-    /// The type around the current place.
-    fn own_type(&self) -> Option<&OwnType<'a>> {
+    /// The type around the current syntax node.
+    fn own_type(&self) -> Option<&EnclosingType<'a>> {
         self.scopes
             .iter()
             .rev()
             .find_map(|scope| scope.own.as_ref())
     }
 
-    /// What the type around the current place is made from.
+    /// The base class of the type around the current syntax node.
     fn base(&self) -> Option<TypeName<'a>> {
         self.own_type().and_then(|own| own.base.clone())
     }
 
-    /// What a type is made from is called where it is given arguments: `class A(int b) : C(b)`.
+    /// Arguments after the base class call its constructor: `class A(int b) : C(b)`.
     pub(super) fn base_arguments(&mut self, node: Node<'_>) {
         if let Some(base) = self.base() {
             let at = node.start_byte();
-            self.names.named(at, MentionKind::Calls, base);
+            self.names.add_type(at, MentionKind::Calls, base);
         }
     }
 
-    /// What a static member is taken from may be a type.
+    /// The owner of a static member may be a type.
     pub(super) fn access(&mut self, node: Node<'_>) {
         if let Some(of) = node.child_by_field_name("expression")
             && of.kind() == "identifier"
@@ -182,7 +182,7 @@ impl<'a> Finder<'a, '_> {
                 MentionKind::References
             }
             Role::Base => {
-                // Of a qualified name only the last part is the type.
+                // In a qualified name, only the last part is the type.
                 if self.parent_kind() == "qualified_name" && field != Some("name") {
                     return;
                 }
@@ -194,17 +194,17 @@ impl<'a> Finder<'a, '_> {
         };
         let is_attribute = self.parent_kind() == "attribute";
         let in_full = self.in_full(node).unwrap_or(Cow::Borrowed(name));
-        self.names.named(node.start_byte(), kind, in_full);
+        self.names.add_type(node.start_byte(), kind, in_full);
         if is_attribute && !name.ends_with("Attribute") {
             let full = format!("{name}Attribute");
             self.findings.mention(node.start_byte(), kind, &full, None);
         }
     }
 
-    /// The name of a type that ends here, with what it is qualified with.
+    /// The qualified name of the type that ends with this syntax node.
     fn in_full(&self, node: Node<'_>) -> Option<TypeName<'a>> {
         let is_qualified = |kind: &str| matches!(kind, "qualified_name" | "alias_qualified_name");
-        let mut above = self.kinds.iter().rev().map(|above| above.kind);
+        let mut above = self.ancestors.iter().rev().map(|above| above.kind);
         let (parent, next) = (above.next()?, above.next().unwrap_or_default());
         let around = match () {
             () if is_qualified(parent) => node.parent()?,
@@ -228,7 +228,7 @@ impl<'a> Finder<'a, '_> {
     }
 }
 
-/// Whether a type is called as interfaces are.
+/// Whether a name looks like that of an interface: `IName`.
 pub(super) fn is_interface(name: &str) -> bool {
     let mut letters = name.chars();
     letters.next() == Some('I') && letters.next().is_some_and(char::is_uppercase)

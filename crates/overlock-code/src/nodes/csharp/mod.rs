@@ -1,11 +1,11 @@
-//! Finds types, members and what they speak of in C#, by its grammar.
+//! Finds types, members and mentions in C# with a parser.
 //!
-//! Namespaces are part of names and no nodes. Local functions belong to the method around them.
-//! Both branches of a directive are read, since nobody here knows which one is compiled.
+//! Namespaces are part of names, not nodes. Local functions belong to the method around them. Both
+//! branches of a directive are read, because it is unknown which one is compiled.
 
 mod literals;
+mod mentions;
 mod names;
-mod spoken;
 
 use std::ops::Range;
 
@@ -13,20 +13,20 @@ use tree_sitter::{Node, Tree};
 
 use super::NodeKind;
 use super::strings::Strings;
-use super::tree::{Findings, Found};
+use super::tree::{Findings, FoundNode};
 use crate::outline::csharp::parse;
+use mentions::is_interface;
 use names::{Names, TypeName, type_name};
-use spoken::is_interface;
 
-/// Reports what is in the text; whether all of it could be read.
+/// Reports the nodes and mentions of a text; returns whether all of it could be parsed.
 pub(super) fn find(text: &str, findings: &mut Findings) -> bool {
     let Some(tree) = parse(text) else {
         return false;
     };
-    let mut finder = Finder {
+    let mut finder = CSharpFinder {
         text,
         findings,
-        kinds: Vec::new(),
+        ancestors: Vec::new(),
         scopes: Vec::new(),
         prefix: String::new(),
         comments: None,
@@ -38,47 +38,47 @@ pub(super) fn find(text: &str, findings: &mut Findings) -> bool {
     finder.walk(&tree);
     finder.end_group();
     finder.end_statements();
-    let Finder { names, strings, .. } = finder;
+    let CSharpFinder { names, strings, .. } = finder;
     names.report(findings);
     strings.report(findings);
     !tree.root_node().has_error()
 }
 
-/// What a syntax node above the current one is.
+/// A syntax node above the current one.
 #[derive(Clone, Copy)]
-struct Above<'a> {
+struct Ancestor<'a> {
     kind: &'a str,
     role: Role,
 }
 
-/// What a name says by where it stands.
+/// What the position of a name says about it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     None,
     /// A type.
     Type,
-    /// A type that another is made from.
+    /// A type in the base list of another.
     Base,
 }
 
-/// A declaration or a namespace around the current place.
+/// A declaration or a namespace around the current syntax node.
 struct Scope<'a> {
     /// How many syntax nodes are above it.
     depth: usize,
-    /// How long the qualified name was before it.
+    /// The length of the prefix before it.
     prefix: usize,
     span: Range<usize>,
     is: ScopeKind,
-    /// Of a type, what it is.
-    own: Option<OwnType<'a>>,
+    /// The type, if it is one.
+    own: Option<EnclosingType<'a>>,
 }
 
-/// A type around the current place.
-struct OwnType<'a> {
+/// The type around the current syntax node.
+struct EnclosingType<'a> {
     name: &'a str,
-    /// The class it is made from.
+    /// Its base class.
     base: Option<TypeName<'a>>,
-    /// Whether it may have other parts.
+    /// Whether it may have other parts in other files.
     is_partial: bool,
 }
 
@@ -89,19 +89,19 @@ enum ScopeKind {
     Member,
 }
 
-/// What the list of bases of a type says.
+/// What the base list of a type contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bases {
-    /// A class may come first, and interfaces follow.
+    /// A class may come first; interfaces follow.
     Mixed,
     Inherited,
     Implemented,
-    /// The type behind an enum.
+    /// The underlying type of an enum, or no base list.
     Neither,
 }
 
-/// Members without a body of their own that stand together.
-struct Group {
+/// Adjacent properties, fields and events.
+struct MemberGroup {
     depth: usize,
     qualified: String,
     span: Range<usize>,
@@ -109,25 +109,26 @@ struct Group {
     inside: Vec<Range<usize>>,
 }
 
-struct Finder<'a, 'f> {
+struct CSharpFinder<'a, 'f> {
     text: &'a str,
     findings: &'f mut Findings,
     /// From the root down to the parent of the current syntax node.
-    kinds: Vec<Above<'a>>,
+    ancestors: Vec<Ancestor<'a>>,
     scopes: Vec<Scope<'a>>,
     /// The qualified name of the innermost scope.
     prefix: String,
     /// Comments that may belong to the next declaration.
     comments: Option<Range<usize>>,
-    group: Option<Group>,
-    /// A run of statements at the top level.
+    group: Option<MemberGroup>,
+    /// Adjacent top-level statements.
     statements: Option<Range<usize>>,
     names: Names<'a>,
     strings: Strings,
 }
 
-impl<'a> Finder<'a, '_> {
-    /// Visits every syntax node in the order of the text, without recursion: nesting is up to the text.
+impl<'a> CSharpFinder<'a, '_> {
+    /// Visits every syntax node in the order of the text, without recursion: the text decides the
+    /// depth.
     fn walk(&mut self, tree: &'a Tree) {
         let mut cursor = tree.walk();
         loop {
@@ -138,7 +139,7 @@ impl<'a> Finder<'a, '_> {
                 self.enter(node, field, role);
             }
             if cursor.goto_first_child() {
-                self.kinds.push(Above {
+                self.ancestors.push(Ancestor {
                     kind: node.kind(),
                     role,
                 });
@@ -148,13 +149,13 @@ impl<'a> Finder<'a, '_> {
                 if !cursor.goto_parent() {
                     return;
                 }
-                self.kinds.pop();
+                self.ancestors.pop();
             }
         }
     }
 
     fn leave_scopes(&mut self) {
-        let depth = self.kinds.len();
+        let depth = self.ancestors.len();
         while let Some(left) = self.scopes.pop_if(|scope| scope.depth >= depth) {
             self.prefix.truncate(left.prefix);
         }
@@ -170,11 +171,11 @@ impl<'a> Finder<'a, '_> {
     }
 
     fn parent_kind(&self) -> &'a str {
-        self.kinds.last().map_or("", |above| above.kind)
+        self.ancestors.last().map_or("", |above| above.kind)
     }
 
     fn role(&self, node: Node<'_>, field: Option<&str>) -> Role {
-        let Some(above) = self.kinds.last() else {
+        let Some(above) = self.ancestors.last() else {
             return Role::None;
         };
         let is_name = matches!(
@@ -215,7 +216,7 @@ impl<'a> Finder<'a, '_> {
                 self.names.namespace(self.field_text(node, "name"));
                 self.open(node, ScopeKind::Namespace, None);
             }
-            // What follows is its sibling in this grammar, and goes on to the end.
+            // In this grammar, the declarations that follow are its siblings.
             "file_scoped_namespace_declaration" => {
                 let name = self.field_text(node, "name");
                 self.names.namespace(name);
@@ -272,7 +273,7 @@ impl<'a> Finder<'a, '_> {
     }
 
     fn extend_prefix(&mut self, name: &str) {
-        /// Deeper than code is nested, so that no text can make names grow without end.
+        /// Bounds the length of names in deeply nested text.
         const LONGEST: usize = 1024;
         if self.prefix.len() + name.len() < LONGEST {
             if !self.prefix.is_empty() {
@@ -282,7 +283,7 @@ impl<'a> Finder<'a, '_> {
         }
     }
 
-    fn open(&mut self, node: Node<'_>, is: ScopeKind, own: Option<OwnType<'a>>) {
+    fn open(&mut self, node: Node<'_>, is: ScopeKind, own: Option<EnclosingType<'a>>) {
         let prefix = self.prefix.len();
         let name = self.field_text(node, "name");
         match node.child_by_field_name("name") {
@@ -291,7 +292,7 @@ impl<'a> Finder<'a, '_> {
             None => {}
         }
         self.scopes.push(Scope {
-            depth: self.kinds.len(),
+            depth: self.ancestors.len(),
             prefix,
             span: node.byte_range(),
             is,
@@ -299,7 +300,7 @@ impl<'a> Finder<'a, '_> {
         });
     }
 
-    /// Where names are known that are declared here: in the member, else in the type.
+    /// The range in which a name declared here is visible: the member, else the type.
     fn scope(&self) -> Range<usize> {
         self.scopes
             .iter()
@@ -322,13 +323,13 @@ impl<'a> Finder<'a, '_> {
         let span = self.with_comments(node);
         let inside = node.child_by_field_name("body").map(braced);
         let name = self.field_text(node, "name");
-        let own = OwnType {
+        let own = EnclosingType {
             name,
             base: self.base_of(node, bases),
             is_partial: is_partial(self.text, node),
         };
         self.open(node, ScopeKind::Type { bases }, Some(own));
-        self.findings.found.push(Found {
+        self.findings.nodes.push(FoundNode {
             kind: NodeKind::Type,
             detail,
             name: name.to_owned(),
@@ -338,7 +339,7 @@ impl<'a> Finder<'a, '_> {
         });
     }
 
-    /// The class that a type is made from, if it says so.
+    /// The base class of a type, if it names one.
     fn base_of(&self, node: Node<'_>, bases: Bases) -> Option<TypeName<'a>> {
         if bases != Bases::Mixed {
             return None;
@@ -377,7 +378,7 @@ impl<'a> Finder<'a, '_> {
     fn push_method(&mut self, node: Node<'_>, detail: &'static str, name: &str) {
         let span = self.with_comments(node);
         let inside = node.child_by_field_name("body").map(braced);
-        self.findings.found.push(Found {
+        self.findings.nodes.push(FoundNode {
             kind: NodeKind::Method,
             detail,
             qualified: self.qualified(name),
@@ -407,9 +408,9 @@ impl<'a> Finder<'a, '_> {
     }
 
     fn property(&mut self, node: Node<'_>) {
-        /// Constants by the thousand are more than one wants to see at once.
+        /// Splits long groups, such as thousands of constants.
         const LONGEST: usize = 4096;
-        let depth = self.kinds.len();
+        let depth = self.ancestors.len();
         let span = self.with_comments(node);
         if self.group.as_ref().is_some_and(|group| {
             group.depth != depth || span.end.saturating_sub(group.span.start) > LONGEST
@@ -422,14 +423,14 @@ impl<'a> Finder<'a, '_> {
                 Some(self.field_text(node, "name").to_owned()),
                 bodies_of(node),
             ),
-            // The names of fields come with their declarators.
+            // The names of fields are in their declarators.
             _ => (None, Vec::new()),
         };
         if node.kind() == "property_declaration" {
             self.variable(node, "name");
         }
         let qualified = self.qualified("properties");
-        let group = self.group.get_or_insert_with(|| Group {
+        let group = self.group.get_or_insert_with(|| MemberGroup {
             depth,
             qualified,
             span: span.clone(),
@@ -447,9 +448,9 @@ impl<'a> Finder<'a, '_> {
         }
     }
 
-    /// Ends a group or a run of statements at a syntax node that does not go on with it.
+    /// Ends a group of members or statements at a syntax node that does not belong to it.
     fn end_runs(&mut self, kind: &str) {
-        let depth = self.kinds.len();
+        let depth = self.ancestors.len();
         let is_property = matches!(
             kind,
             "field_declaration"
@@ -472,7 +473,7 @@ impl<'a> Finder<'a, '_> {
         let Some(group) = self.group.take() else {
             return;
         };
-        self.findings.found.push(Found::properties(
+        self.findings.nodes.push(FoundNode::properties(
             &group.names,
             group.qualified,
             group.span,
@@ -497,7 +498,7 @@ impl<'a> Finder<'a, '_> {
         let Some(run) = self.statements.take() else {
             return;
         };
-        self.findings.found.push(Found {
+        self.findings.nodes.push(FoundNode {
             kind: NodeKind::Method,
             detail: "statements",
             name: "Main".to_owned(),
@@ -507,7 +508,7 @@ impl<'a> Finder<'a, '_> {
         });
     }
 
-    /// Comments on lines of their own, one below the other, belong to what follows them.
+    /// Adjacent comments on separate lines belong to the declaration after them.
     fn comment(&mut self, node: Node<'_>) {
         let span = node.byte_range();
         let line = span.start.saturating_sub(node.start_position().column);
@@ -515,15 +516,15 @@ impl<'a> Finder<'a, '_> {
         if !before.trim_start().is_empty() {
             return;
         }
-        let goes_on = self
+        let continues = self
             .comments
             .as_ref()
             .is_some_and(|run| self.touches(run.end, span.start));
         let from = self.comments.as_ref().map_or(span.start, |run| run.start);
-        self.comments = Some(if goes_on { from..span.end } else { span });
+        self.comments = Some(if continues { from..span.end } else { span });
     }
 
-    /// Whether there is nothing but the end of a line between two places.
+    /// Whether there is at most one line break between two offsets.
     fn touches(&self, end: usize, start: usize) -> bool {
         self.text.get(end..start).is_some_and(|between| {
             between.trim().is_empty() && between.bytes().filter(|&byte| byte == b'\n').count() <= 1
@@ -553,7 +554,7 @@ fn is_record_struct(node: Node<'_>) -> bool {
         .any(|child| child.kind() == "struct")
 }
 
-/// What stands between the braces of a body, or after its arrow.
+/// The range between the braces of a body, or after its arrow.
 fn braced(body: Node<'_>) -> Range<usize> {
     let span = body.byte_range();
     let last = body.child(body.child_count().saturating_sub(1));
@@ -566,7 +567,7 @@ fn braced(body: Node<'_>) -> Range<usize> {
     }
 }
 
-/// The bodies of accessors, and what stands after an arrow.
+/// The bodies of accessors, and the expression after an arrow.
 fn bodies_of(node: Node<'_>) -> Vec<Range<usize>> {
     let mut bodies = Vec::new();
     if let Some(value) = node.child_by_field_name("value") {

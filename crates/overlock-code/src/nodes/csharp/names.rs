@@ -1,8 +1,8 @@
-//! What names mean in C#, as far as one file tells.
+//! Resolves names in C# as far as one file allows.
 //!
-//! A call says only the name of a method. Whose method it is follows from the declared type of what
-//! it is called on, if that was declared in the same member or type. Declarations may come after
-//! their use, so that everything is noted first and worked out at the end.
+//! A call contains only the name of a method. The type of the method is the declared type of the
+//! receiver, if that is declared in the same member or type. Declarations may follow their uses, so
+//! all names are collected first and resolved at the end.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -13,28 +13,28 @@ use tree_sitter::Node;
 use super::super::MentionKind;
 use super::super::tree::Findings;
 
-/// What a method is called on.
+/// The receiver of a call.
 #[derive(Clone, Debug)]
 pub(super) enum Receiver<'a> {
-    /// The object itself, or nothing.
+    /// `this`, or none.
     Own,
-    /// The object as what it is made from.
+    /// `base`.
     Base,
     /// A variable, a property, or a type.
     Named(&'a str),
-    /// A name after others, which may be namespaces: all of it, and the name.
+    /// A dotted name whose first parts may be namespaces: the complete name and its last part.
     Chain(String, &'a str),
-    /// What can only be a type.
+    /// Certainly a type.
     Type(TypeName<'a>),
-    /// The result of something.
+    /// The result of an expression.
     Unknown,
 }
 
-/// A type by as much of its name as is written, with a dot between the parts.
+/// The name of a type, qualified as in the text.
 pub(super) type TypeName<'a> = Cow<'a, str>;
 
 impl<'a> Receiver<'a> {
-    pub(super) fn of(text: &'a str, node: Node<'_>) -> Self {
+    pub(super) fn new(text: &'a str, node: Node<'_>) -> Self {
         let node = match node.kind() {
             "postfix_unary_expression" | "parenthesized_expression" => match node.named_child(0) {
                 Some(inner) => inner,
@@ -73,9 +73,9 @@ pub(super) struct Call<'a> {
     pub(super) receiver: Receiver<'a>,
 }
 
-/// A name that was given to something.
+/// A declared variable, parameter or member.
 #[derive(Debug)]
-struct Declared<'a> {
+struct DeclaredName<'a> {
     scope: Range<usize>,
     of: Option<TypeName<'a>>,
 }
@@ -83,14 +83,14 @@ struct Declared<'a> {
 /// All names of a file.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
-    declared: HashMap<&'a str, Vec<Declared<'a>>>,
+    declared: HashMap<&'a str, Vec<DeclaredName<'a>>>,
     type_parameters: HashSet<&'a str>,
-    /// What `using A = B.C;` calls by another name.
+    /// Aliases from `using A = B.C;`.
     aliases: HashMap<&'a str, String>,
-    /// The first parts of the namespaces that the file is in or speaks of.
+    /// The first parts of the namespaces that the file declares or imports.
     roots: HashSet<&'a str>,
     calls: Vec<Call<'a>>,
-    /// Names that stand where only a type can, and those where a type may stand.
+    /// Names in positions where only a type can be, and those where a type may be.
     types: Vec<(usize, MentionKind, TypeName<'a>)>,
     maybe_types: Vec<(usize, &'a str)>,
 }
@@ -99,7 +99,7 @@ impl<'a> Names<'a> {
     pub(super) fn declare(&mut self, name: &'a str, of: Option<TypeName<'a>>, scope: Range<usize>) {
         if !name.is_empty() {
             let declared = self.declared.entry(name).or_default();
-            declared.push(Declared { scope, of });
+            declared.push(DeclaredName { scope, of });
         }
     }
 
@@ -111,7 +111,7 @@ impl<'a> Names<'a> {
         self.aliases.insert(name, of);
     }
 
-    /// A namespace is named here.
+    /// Adds the name of a namespace.
     pub(super) fn namespace(&mut self, name: &'a str) {
         let root = name.split('.').next().unwrap_or_default();
         self.roots.insert(root.trim());
@@ -121,19 +121,19 @@ impl<'a> Names<'a> {
         self.calls.push(call);
     }
 
-    /// A type is named here.
-    pub(super) fn named(&mut self, at: usize, kind: MentionKind, name: TypeName<'a>) {
+    /// Adds the name of a type.
+    pub(super) fn add_type(&mut self, at: usize, kind: MentionKind, name: TypeName<'a>) {
         self.types.push((at, kind, name));
     }
 
-    /// A type is named here, unless it is a variable.
+    /// Adds a name that is a type unless it is a variable.
     pub(super) fn maybe_type(&mut self, at: usize, name: &'a str) {
         if name.starts_with(char::is_uppercase) {
             self.maybe_types.push((at, name));
         }
     }
 
-    /// Works out what was meant.
+    /// Resolves all names and reports the mentions.
     pub(super) fn report(mut self, findings: &mut Findings) {
         for declared in self.declared.values_mut() {
             declared.sort_by_key(|one| one.scope.start);
@@ -156,7 +156,7 @@ impl<'a> Names<'a> {
     fn report_call(&self, call: &Call<'_>, findings: &mut Findings) {
         let of = match &call.receiver {
             Receiver::Own => {
-                // A local function, or a delegate in a variable: it is called where it is declared.
+                // Calls of local functions and delegate variables are not mentions.
                 if call.name != "nameof" && self.declared_at(call.name, call.at).is_none() {
                     findings.mention(call.at, MentionKind::Calls, call.name, None);
                 }
@@ -184,7 +184,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The type of what has this name, or the type of this name.
+    /// The type of the variable of this name, or the name itself if it is a type.
     fn type_of<'n>(&'n self, name: &'n str, at: usize) -> Option<&'n str> {
         match self.declared_at(name, at) {
             Some(declared) => declared.of.as_deref(),
@@ -192,7 +192,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The name of a type as it is without aliases.
+    /// The name of a type with aliases resolved.
     fn in_full<'n>(&self, name: &'n str) -> Cow<'n, str> {
         let (first, rest) = name
             .split_once('.')
@@ -204,9 +204,9 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The innermost declaration of a name around a place.
-    fn declared_at(&self, name: &str, at: usize) -> Option<&Declared<'a>> {
-        /// So many scopes with the same name are looked at, so that no text takes long.
+    /// The innermost declaration of a name that is visible at an offset.
+    fn declared_at(&self, name: &str, at: usize) -> Option<&DeclaredName<'a>> {
+        /// Bounds the work for a name that is declared very often.
         const LOOK_BACK: usize = 32;
         let declared = self.declared.get(name)?;
         let after = declared.partition_point(|one| one.scope.start <= at);
@@ -217,9 +217,9 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The name of a type or a member without what it is qualified with and its arguments.
+/// The name of a type or a member, without qualifier and type arguments.
 pub(super) fn simple_name<'a>(text: &'a str, node: Node<'_>) -> Option<&'a str> {
-    /// `A?[]*` and the like; nobody nests them deeper.
+    /// `A?[]*` and the like are not nested deeper.
     const DEPTH: usize = 4;
     let mut node = node;
     for _ in 0..DEPTH {
@@ -234,7 +234,7 @@ pub(super) fn simple_name<'a>(text: &'a str, node: Node<'_>) -> Option<&'a str> 
     None
 }
 
-/// The name of a type with what it is qualified with, without arguments.
+/// The qualified name of a type, without type arguments.
 pub(super) fn type_name<'a>(text: &'a str, node: Node<'_>) -> Option<TypeName<'a>> {
     /// Deeper than namespaces are nested.
     const DEPTH: usize = 16;
@@ -272,7 +272,7 @@ pub(super) fn type_name<'a>(text: &'a str, node: Node<'_>) -> Option<TypeName<'a
     None
 }
 
-/// Names with nothing but dots between them, as a member of a member is written.
+/// A chain of names with dots between them.
 fn chain(text: &str, node: Node<'_>) -> Option<String> {
     let written = text.get(node.byte_range())?;
     let written = written.strip_prefix("global::").unwrap_or(written);

@@ -1,43 +1,44 @@
-//! Finds the tables that statements read and write, and what they call.
+//! Finds the tables that statements read and write, and the procedures and functions they call.
 //!
-//! Names of temporary tables, of common table expressions and of aliases are no tables. What is
-//! put together while the statement runs is not known, and is not guessed.
+//! Temporary tables, common table expressions and aliases are not reported. Names that are built at
+//! run time are not guessed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::super::MentionKind;
 use super::super::tree::Findings;
 use super::mentions_at;
+use super::statement::{PendingStatement, TableSource, is_of_the_system};
 use super::words::{Name, Words, is_built_in, is_reserved, is_statement};
 use crate::classify::embedded::opens_statement;
 use crate::lex::dialect::Dialect;
 use crate::lex::{Gap, Kind};
 
-/// Where what is found is told.
+/// Where mentions are reported.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
-    /// At this byte; at its own if there is none.
+pub(super) struct Origin {
+    /// All at this byte; each at its own if none.
     pub(super) at: Option<usize>,
-    /// How much deeper strings are read.
+    /// How many more levels of strings are read.
     pub(super) depth: usize,
 }
 
-/// Reports what the statements of a text speak of. At a border a definition begins or ends, and
-/// what was local to it is forgotten.
+/// Reports the mentions in the statements of a text. Definitions begin and end at the borders, and
+/// local names do not outlive them.
 pub(super) fn find(
     words: Words<'_>,
     dialect: Option<Dialect>,
     borders: &[usize],
-    place: Place,
+    origin: Origin,
     findings: &mut Findings,
 ) {
-    let mut reader = Reader {
+    let mut reader = MentionReader {
         words,
         dialect,
-        place,
+        origin,
         findings,
-        frames: vec![Frame::default()],
-        statement: Statement::default(),
+        frames: vec![QueryFrame::default()],
+        statement: PendingStatement::default(),
         expressions: HashSet::new(),
         temporary: HashSet::new(),
         closing: closing(words),
@@ -70,54 +71,35 @@ fn closing(words: Words<'_>) -> Vec<usize> {
     closing
 }
 
-/// What stands in one pair of parentheses, or outside of all.
+/// The state inside one pair of parentheses, or outside of all.
 #[derive(Clone, Copy, Debug, Default)]
-struct Frame {
-    /// A query or another statement with tables has begun in it.
+struct QueryFrame {
+    /// A statement with tables has begun in it.
     has_query: bool,
-    /// Tables follow, separated by commas.
+    /// Tables may follow after commas.
     in_from: bool,
 }
 
-/// A table that is read, with the name it has in the statement.
-#[derive(Debug)]
-struct Source {
-    table: Name,
-    alias: Option<String>,
-    at: usize,
-}
-
-/// What is known of a statement before it ends.
-#[derive(Debug, Default)]
-struct Statement {
-    sources: Vec<Source>,
-    targets: Vec<(Name, usize)>,
-    /// `INSERT ALL`: every `INTO` is followed by a table.
-    fills_several: bool,
-    /// Its rows have begun: a string in them is kept and not run.
-    has_rows: bool,
-}
-
-struct Reader<'a, 'f> {
+struct MentionReader<'a, 'f> {
     words: Words<'a>,
     dialect: Option<Dialect>,
-    place: Place,
+    origin: Origin,
     findings: &'f mut Findings,
-    frames: Vec<Frame>,
-    statement: Statement,
+    frames: Vec<QueryFrame>,
+    statement: PendingStatement,
     /// The names of common table expressions.
     expressions: HashSet<String>,
     temporary: HashSet<String>,
-    /// For every parenthesis that is closed, where; for all other tokens 0.
+    /// For every opening parenthesis, the index of the closing one; else 0.
     closing: Vec<usize>,
 }
 
-impl Reader<'_, '_> {
-    /// Reads what begins at a token; the next one to read.
+impl MentionReader<'_, '_> {
+    /// Reads the construct at a token; returns the next token to read.
     fn read(&mut self, index: usize) -> usize {
         let token = self.words.tokens[index];
         if let Some(name) = self.called_alone(index) {
-            self.say(token.start, MentionKind::Calls, &name);
+            self.mention(token.start, MentionKind::Calls, &name);
             return name.end;
         }
         match token.kind {
@@ -133,9 +115,9 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn frame(&mut self) -> &mut Frame {
+    fn frame(&mut self) -> &mut QueryFrame {
         if self.frames.is_empty() {
-            self.frames.push(Frame::default());
+            self.frames.push(QueryFrame::default());
         }
         self.frames
             .last_mut()
@@ -145,7 +127,7 @@ impl Reader<'_, '_> {
     fn mark(&mut self, index: usize) -> usize {
         match self.words.text.as_bytes()[self.words.tokens[index].start] {
             b'(' => {
-                self.frames.push(Frame::default());
+                self.frames.push(QueryFrame::default());
                 // `FROM (a JOIN b …)` and `FROM ((a`.
                 if self
                     .frames
@@ -158,7 +140,7 @@ impl Reader<'_, '_> {
                         || self.words.is_mark(index - 1, b'('))
                     && !self.words.is_any(index + 1, &["select", "with", "values"])
                 {
-                    *self.frame() = Frame {
+                    *self.frame() = QueryFrame {
                         has_query: true,
                         in_from: true,
                     };
@@ -178,12 +160,12 @@ impl Reader<'_, '_> {
         index + 1
     }
 
-    /// A function in a string, or a statement that is run as a string.
+    /// Reads the body of a function or a dynamic statement in a string.
     fn quoted(&mut self, index: usize) -> usize {
         let token = self.words.tokens[index];
         let written = token.text(self.words.text);
-        let at = self.place.at.unwrap_or(token.start);
-        if let Some(depth) = self.place.depth.checked_sub(1) {
+        let at = self.origin.at.unwrap_or(token.start);
+        if let Some(depth) = self.origin.depth.checked_sub(1) {
             if let Some(body) = dollar_quoted(written) {
                 // Only PostgreSQL has such strings.
                 mentions_at(body, Some(Dialect::Postgres), at, depth, self.findings);
@@ -229,9 +211,9 @@ impl Reader<'_, '_> {
                 self.expressions.clear();
                 after
             }
-            // PL/pgSQL writes `PERFORM` for a query whose result nobody wants.
+            // In PL/pgSQL, `PERFORM` is a query whose result is discarded.
             "select" | "perform" => {
-                *self.frame() = Frame {
+                *self.frame() = QueryFrame {
                     has_query: true,
                     in_from: false,
                 };
@@ -261,7 +243,7 @@ impl Reader<'_, '_> {
             "into" => self.into(index),
             "create" => self.created(index),
             "references" => self.reference(after),
-            // In a package, a name that is declared is not called.
+            // A declaration in a package is not a call.
             "procedure" | "function" => words.name(after).map_or(after, |name| name.end),
             "alter" if words.is(after, "table") => self.reference(after + 1),
             "exec" | "execute" | "call" => self.called(after),
@@ -279,7 +261,7 @@ impl Reader<'_, '_> {
             || before.is_mark(self.words.text, b';')
     }
 
-    /// A procedure that a statement of PL/SQL calls by nothing but its name: `pay.close;`.
+    /// A PL/SQL statement that consists of the name of the called procedure: `pay.close;`.
     fn called_alone(&self, index: usize) -> Option<Name> {
         let words = self.words;
         let may_be = matches!(self.dialect, None | Some(Dialect::Oracle)) && self.frames.len() == 1;
@@ -309,7 +291,7 @@ impl Reader<'_, '_> {
         self.source(index + 1)
     }
 
-    /// A table to read and the name it goes by.
+    /// Reads the name of a table and its alias.
     fn source(&mut self, index: usize) -> usize {
         let words = self.words;
         let mut at = index;
@@ -319,11 +301,11 @@ impl Reader<'_, '_> {
         let Some(table) = words.name(at) else {
             return at;
         };
-        let place = words.tokens[at].start;
+        let start = words.tokens[at].start;
         if words.is_mark(table.end, b'(')
             && !words.is_any(table.end + 1, &["nolock", "readpast", "updlock"])
         {
-            self.say(place, MentionKind::Calls, &table);
+            self.mention(start, MentionKind::Calls, &table);
             return table.end;
         }
         let mut alias_at = table.end;
@@ -332,15 +314,15 @@ impl Reader<'_, '_> {
         }
         let alias = words.name(alias_at).filter(Name::is_single);
         let end = alias.as_ref().map_or(table.end, |alias| alias.end);
-        self.statement.sources.push(Source {
+        self.statement.sources.push(TableSource {
             alias: alias.map(|alias| alias.simple().to_ascii_lowercase()),
             table,
-            at: place,
+            at: start,
         });
         end
     }
 
-    /// What a statement changes.
+    /// Reads the table that a statement writes.
     fn target(&mut self, index: usize) -> usize {
         const BEFORE: [&str; 10] = [
             "into",
@@ -382,13 +364,13 @@ impl Reader<'_, '_> {
         if words.is(alias_at, "as") {
             alias_at += 1;
         }
-        // `MERGE dbo.Orders AS t`: the alias is no other table.
+        // `MERGE dbo.Orders AS t`: the alias is not a table.
         let alias = words.name(alias_at).filter(Name::is_single);
         self.statement.targets.push((table, words.tokens[at].start));
         alias.map_or(end, |alias| alias.end)
     }
 
-    /// `SELECT … INTO new`: only where it is not a variable that is filled.
+    /// `SELECT … INTO new` creates a table, unless the target is a variable.
     fn into(&mut self, index: usize) -> usize {
         let fills_tables =
             matches!(self.dialect, None | Some(Dialect::TSql)) || self.statement.fills_several;
@@ -405,7 +387,7 @@ impl Reader<'_, '_> {
         index + 1
     }
 
-    /// Temporary tables, and what an index or a trigger is on.
+    /// Reads a created object: temporary tables, and the table of an index or a trigger.
     fn created(&mut self, index: usize) -> usize {
         /// `CREATE UNIQUE NONCLUSTERED INDEX IF NOT EXISTS name ON`.
         const WORDS: usize = 12;
@@ -462,7 +444,7 @@ impl Reader<'_, '_> {
 
     /// The table after the next `ON` of the head of an index or a trigger.
     fn on_table(&mut self, from: usize) {
-        /// `AFTER INSERT OR UPDATE OF a, b OR DELETE` comes before it in some dialects.
+        /// In some dialects, `AFTER INSERT OR UPDATE OF a, b OR DELETE` precedes it.
         const TOKENS: usize = 24;
         let words = self.words;
         let on = (from..from + TOKENS)
@@ -481,7 +463,7 @@ impl Reader<'_, '_> {
         let Some(table) = self.words.name(at) else {
             return index;
         };
-        self.say(self.words.tokens[at].start, MentionKind::References, &table);
+        self.mention(self.words.tokens[at].start, MentionKind::References, &table);
         table.end
     }
 
@@ -501,11 +483,11 @@ impl Reader<'_, '_> {
         let Some(name) = words.name(at) else {
             return at;
         };
-        self.say(words.tokens[at].start, MentionKind::Calls, &name);
+        self.mention(words.tokens[at].start, MentionKind::Calls, &name);
         name.end
     }
 
-    /// A function that is called in an expression.
+    /// Reads a name; reports it if it is a call in an expression.
     fn function(&mut self, index: usize) -> usize {
         let words = self.words;
         let Some(name) = words.name(index) else {
@@ -515,19 +497,19 @@ impl Reader<'_, '_> {
             && !(name.is_single() && is_built_in(name.simple()))
             && !(index > 0 && words.is_mark(index - 1, b'.'));
         if is_called && words.tokens[name.end].gap == Gap::None {
-            self.say(words.tokens[index].start, MentionKind::Calls, &name);
+            self.mention(words.tokens[index].start, MentionKind::Calls, &name);
         }
         name.end
     }
 
-    /// Names that a `WITH` gives to queries.
+    /// Collects the names of the common table expressions after `WITH`.
     fn common_table_expressions(&mut self, index: usize) -> usize {
         let words = self.words;
         let mut at = index;
         if words.is(at, "recursive") {
             at += 1;
         }
-        // Every further name follows a closing parenthesis and a comma.
+        // A closing parenthesis and a comma precede every further name.
         while let Some(name) = words.name(at).filter(Name::is_single) {
             let mut next = name.end;
             if words.is_mark(next, b'(') {
@@ -553,7 +535,7 @@ impl Reader<'_, '_> {
         index
     }
 
-    /// The first token after the parentheses that open here; this one if none do.
+    /// The first token after the parentheses that open here; `index` if none open.
     fn after_parentheses(&self, index: usize) -> usize {
         match self.closing.get(index) {
             Some(&close) if close > index => close + 1,
@@ -561,77 +543,32 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Tells of the tables of a statement, now that the names in it are known.
+    /// Reports the tables of the statement that ends here.
     fn end_statement(&mut self) {
         let statement = std::mem::take(&mut self.statement);
         self.frames.clear();
-        self.frames.push(Frame::default());
-        let mut aliases: HashMap<&str, usize> = HashMap::new();
-        for (index, source) in statement.sources.iter().enumerate() {
-            if let Some(alias) = &source.alias {
-                aliases.entry(alias).or_insert(index);
-            }
-        }
-        let mut written = HashSet::new();
-        for (target, at) in &statement.targets {
-            let alias = target.simple().to_ascii_lowercase();
-            match aliases.get(alias.as_str()).filter(|_| target.is_single()) {
-                Some(&source) => {
-                    written.insert(source);
-                    self.table(
-                        statement.sources[source].at,
-                        MentionKind::WritesTable,
-                        &statement.sources[source].table,
-                    );
-                }
-                None => self.table(*at, MentionKind::WritesTable, target),
-            }
-        }
-        for (index, source) in statement.sources.iter().enumerate() {
-            // A correlated `FROM t.items` is a column of a table that is read already.
-            let of_alias = source
-                .table
-                .of()
-                .is_some_and(|of| aliases.contains_key(of.to_ascii_lowercase().as_str()));
-            if !written.contains(&index) && !of_alias {
-                self.table(source.at, MentionKind::ReadsTable, &source.table);
+        self.frames.push(QueryFrame::default());
+        for (at, kind, table) in statement.tables() {
+            let name = table.simple().to_ascii_lowercase();
+            let is_local = name.starts_with('#')
+                || table.is_single()
+                    && (self.expressions.contains(&name) || self.temporary.contains(&name));
+            if !is_local && !is_of_the_system(table) {
+                self.mention(at, kind, table);
             }
         }
     }
 
-    fn table(&mut self, at: usize, kind: MentionKind, table: &Name) {
-        const NO_TABLES: [&str; 6] = ["inserted", "deleted", "dual", "new", "old", "excluded"];
-        const OF_THE_SYSTEM: [&str; 4] = [
-            "sys",
-            "information_schema",
-            "pg_catalog",
-            "performance_schema",
-        ];
-        let name = table.simple().to_ascii_lowercase();
-        let is_local = name.starts_with('#')
-            || table.is_single()
-                && (NO_TABLES.contains(&name.as_str())
-                    || self.expressions.contains(&name)
-                    || self.temporary.contains(&name));
-        let of_the_system = table.of().is_some_and(|of| {
-            OF_THE_SYSTEM
-                .iter()
-                .any(|system| of.eq_ignore_ascii_case(system))
-        });
-        if !is_local && !of_the_system {
-            self.say(at, kind, table);
-        }
-    }
-
-    fn say(&mut self, at: usize, kind: MentionKind, name: &Name) {
+    fn mention(&mut self, at: usize, kind: MentionKind, name: &Name) {
         if !is_reserved(name.simple()) {
-            let at = self.place.at.unwrap_or(at);
-            self.findings.mention(at, kind, name.simple(), name.of());
+            let at = self.origin.at.unwrap_or(at);
+            self.findings
+                .mention(at, kind, name.simple(), name.schema());
         }
     }
 }
 
-/// What is inside of a string such as `$body$ … $body$`.
+/// The content of a string such as `$body$ … $body$`.
 fn dollar_quoted(written: &str) -> Option<&str> {
     let tag = written.strip_prefix('$')?.find('$')?;
     let tag = &written[..tag + 2];

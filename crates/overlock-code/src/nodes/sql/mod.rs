@@ -1,33 +1,35 @@
 //! Finds procedures, views and tables in SQL, and the tables that statements read and write.
 //!
-//! Nothing is parsed: real SQL is more than any grammar knows. A definition begins with the words
-//! that say what is defined. Where it ends is told by what ends a statement in its dialect: the
-//! batch in T-SQL, the delimiter in `MySQL`, a slash in Oracle, a semicolon elsewhere.
+//! There is no parser, because no grammar covers real SQL. A definition begins with keywords such as
+//! `CREATE VIEW`. Where it ends depends on the dialect: at the end of the batch in T-SQL, at the
+//! delimiter in `MySQL`, at a slash in Oracle, at a semicolon elsewhere.
 
 mod mentions;
+mod statement;
 mod words;
 
 use std::ops::Range;
 
-use super::tree::{Findings, Found};
+use super::tree::{Findings, FoundNode};
 use super::{MentionKind, NodeKind};
 use crate::lex::dialect::Dialect;
-use crate::lex::sql::{Sql, with_executed, with_hints_before};
+use crate::lex::executed::{with_executed, with_hints_before};
+use crate::lex::sql::Sql;
 use crate::lex::{Gap, Kind, Lexer, Token};
-use mentions::Place;
+use mentions::Origin;
 use words::{Name, Words};
 
-/// How deep SQL in the strings of SQL is read: a function in a string in a function.
+/// How many levels of SQL in strings are read: a function in a string in a function.
 const DEPTH: usize = 2;
 
-/// Reports what is in the text; whether it could be read without a guess.
+/// Reports the nodes and mentions of a text; returns whether it could be read without guessing.
 pub(super) fn find(text: &str, findings: &mut Findings) -> bool {
-    let read = Read::of(text);
+    let read = Tokens::new(text);
     let words = Words {
         text,
         tokens: &read.tokens,
     };
-    let borders = Finder {
+    let borders = DefinitionFinder {
         words,
         dialect: read.dialect,
         comments: &read.comments,
@@ -35,22 +37,22 @@ pub(super) fn find(text: &str, findings: &mut Findings) -> bool {
         depth: 0,
     }
     .definitions(findings);
-    let place = Place {
+    let origin = Origin {
         at: None,
         depth: DEPTH,
     };
-    mentions::find(words, read.dialect, &borders, place, findings);
+    mentions::find(words, read.dialect, &borders, origin, findings);
     read.is_certain
 }
 
-/// Reports what a statement in a string speaks of, all of it at one place of the text around it.
+/// Reports the mentions of a statement in a string, all at one byte of the text around it.
 pub(super) fn mentions_in(statement: &str, at: usize, findings: &mut Findings) {
     mentions_at(statement, None, at, DEPTH, findings);
 }
 
-/// Reports that a procedure is called whose name is all that a string holds.
+/// Reports a call of the procedure whose name is the content of a string.
 pub(super) fn call_in(name: &str, at: usize, findings: &mut Findings) {
-    let read = Read::of(name);
+    let read = Tokens::new(name);
     let words = Words {
         text: name,
         tokens: &read.tokens,
@@ -58,7 +60,7 @@ pub(super) fn call_in(name: &str, at: usize, findings: &mut Findings) {
     if let Some(name) = words.name(0)
         && name.end == read.tokens.len()
     {
-        findings.mention(at, MentionKind::Calls, name.simple(), name.of());
+        findings.mention(at, MentionKind::Calls, name.simple(), name.schema());
     }
 }
 
@@ -69,34 +71,34 @@ fn mentions_at(
     depth: usize,
     findings: &mut Findings,
 ) {
-    let read = Read::of(statement);
+    let read = Tokens::new(statement);
     let words = Words {
         text: statement,
         tokens: &read.tokens,
     };
-    let place = Place {
+    let origin = Origin {
         at: Some(at),
         depth,
     };
-    mentions::find(words, dialect.or(read.dialect), &[], place, findings);
+    mentions::find(words, dialect.or(read.dialect), &[], origin, findings);
 }
 
-/// A text in tokens.
-struct Read {
+/// The tokens of a text.
+struct Tokens {
     tokens: Vec<Token>,
     comments: Vec<Range<usize>>,
     dialect: Option<Dialect>,
     is_certain: bool,
 }
 
-impl Read {
-    fn of(text: &str) -> Self {
+impl Tokens {
+    fn new(text: &str) -> Self {
         let mut lexer = Sql::new(text);
         let dialect = lexer.dialect();
-        // A text that can be read in two ways is still to be found. Brackets, quotes with
-        // backslashes and nested comments are what T-SQL has most of.
+        // An ambiguous text is read as T-SQL, which uses brackets, backslashes before quotes and
+        // nested comments most.
         Self::with(&mut lexer, dialect, true).unwrap_or_else(|| {
-            let mut guessed = Sql::speaking(text, Some(Dialect::TSql));
+            let mut guessed = Sql::with_dialect(text, Some(Dialect::TSql));
             Self::with(&mut guessed, dialect, false).unwrap_or(Self {
                 tokens: Vec::new(),
                 comments: Vec::new(),
@@ -124,10 +126,10 @@ impl Read {
     }
 }
 
-/// What is defined.
+/// The kind of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defines {
-    /// With statements inside.
+    /// Contains statements.
     Procedure(&'static str),
     View,
     Table,
@@ -140,23 +142,23 @@ struct Head {
     name: Name,
 }
 
-struct Finder<'a> {
+struct DefinitionFinder<'a> {
     words: Words<'a>,
     dialect: Option<Dialect>,
     comments: &'a [Range<usize>],
-    /// What ends a statement instead of a semicolon.
+    /// Ends statements instead of a semicolon.
     delimiter: Option<&'a str>,
     /// How many parentheses are open.
     depth: usize,
 }
 
-impl Finder<'_> {
-    /// Reports all definitions; the tokens at which one begins or ends.
+impl DefinitionFinder<'_> {
+    /// Reports all definitions; returns the tokens at which one begins or ends.
     fn definitions(mut self, findings: &mut Findings) -> Vec<usize> {
         let mut borders = Vec::new();
         let mut index = 0;
         while index < self.words.tokens.len() {
-            self.note(index);
+            self.track(index);
             let Some(head) = self.head(index) else {
                 index += 1;
                 continue;
@@ -170,8 +172,8 @@ impl Finder<'_> {
         borders
     }
 
-    /// Keeps in mind what changes how statements end.
-    fn note(&mut self, index: usize) {
+    /// Tracks open parentheses and the delimiter.
+    fn track(&mut self, index: usize) {
         let token = self.words.tokens[index];
         match token.kind {
             Kind::Line => {
@@ -191,9 +193,9 @@ impl Finder<'_> {
         }
     }
 
-    /// What is defined by the words at this place, if anything is.
+    /// The definition that begins at this token, if one does.
     fn head(&self, index: usize) -> Option<Head> {
-        /// `OR REPLACE DEFINER = `a`@`b` SQL SECURITY DEFINER` is the longest there is.
+        /// The longest prefix is `OR REPLACE DEFINER = `a`@`b` SQL SECURITY DEFINER`.
         const WORDS: usize = 16;
         let words = &self.words;
         if self.depth > 0 || !words.is_any(index, &["create", "alter"]) {
@@ -221,7 +223,7 @@ impl Finder<'_> {
                 "view" => Some(Defines::View),
                 "table" => Some(Defines::Table),
                 "type" => Some(Defines::Type),
-                // What else is created is no node.
+                // These are not nodes.
                 "index" | "schema" | "database" | "user" | "role" | "login" | "sequence"
                 | "extension" | "synonym" | "statistics" | "certificate" | "session" | "server"
                 | "domain" | "rule" | "policy" | "operator" | "cast" | "language" | "on"
@@ -235,7 +237,7 @@ impl Finder<'_> {
                 break defines;
             }
         };
-        // Altering a table, a type or a database does not say what it is.
+        // Altering a table or a type does not define it.
         let defined_anew = matches!(defines, Defines::Procedure(_) | Defines::View);
         if is_temporary || alters && !defined_anew {
             return None;
@@ -255,7 +257,7 @@ impl Finder<'_> {
         (!name.simple().starts_with('#')).then_some(Head { defines, name })
     }
 
-    /// Whether a token that is no word can stand before the kind: `DEFINER = 'a'@'b'`.
+    /// Whether a token that is not a word can precede the kind: `DEFINER = 'a'@'b'`.
     fn may_precede_kind(&self, index: usize) -> bool {
         self.words.tokens.get(index).is_some_and(|token| {
             token.kind == Kind::Quoted
@@ -273,7 +275,7 @@ impl Finder<'_> {
         let (mut parentheses, mut blocks) = (0_usize, 0_usize);
         let mut index = head.name.end;
         let tokens = self.words.tokens;
-        // A body in a string is followed by the end of the statement.
+        // After a body in a string, the statement ends.
         let mut body_is_over = false;
         while index < tokens.len() {
             let token = tokens[index];
@@ -281,7 +283,7 @@ impl Finder<'_> {
                 return index;
             }
             if token.kind == Kind::Hint {
-                // What it stands before looks back at it, once for all hints in a row.
+                // The token after a run of hints looks back at all of them once.
                 index += 1;
                 continue;
             }
@@ -293,7 +295,7 @@ impl Finder<'_> {
                 let next = self.head(index).map(|next| next.defines);
                 let ends = match (head.defines, next) {
                     (_, None) => false,
-                    // Tables are made in procedures, but no procedure in another.
+                    // Procedures create tables, but do not nest.
                     (Defines::Procedure(_), Some(Defines::Table | Defines::Type)) => body_is_over,
                     (_, Some(_)) => true,
                 };
@@ -338,7 +340,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether a batch ends at this token, and with it everything in it.
+    /// Whether a batch ends at this token.
     fn ends_batch(&self, index: usize) -> bool {
         let token = self.words.tokens[index];
         let written = token.text(self.words.text);
@@ -355,7 +357,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether a token has a line to itself; a number may follow `GO`.
+    /// Whether a token is alone on its line; a number may follow `GO`.
     fn is_alone(&self, index: usize) -> bool {
         let tokens = self.words.tokens;
         let begins = index == 0 || tokens[index].gap == Gap::Line;
@@ -395,7 +397,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether a statement begins that a table cannot go on with.
+    /// Whether a statement begins here that cannot be part of a table.
     fn begins_other(&self, index: usize) -> bool {
         const BEGIN: [&str; 22] = [
             "create", "alter", "insert", "update", "delete", "drop", "grant", "set", "if", "exec",
@@ -418,7 +420,7 @@ impl Finder<'_> {
             Defines::Type => (NodeKind::Type, "type"),
         };
         let inside = self.body(tokens.clone(), head).map(|from| from..last.end);
-        findings.found.push(Found {
+        findings.nodes.push(FoundNode {
             kind,
             detail,
             name: head.name.simple().to_owned(),
@@ -431,7 +433,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Where what can be left out begins: after the parameters, or the name of a table.
+    /// Where the body begins: after the parameters, or after the name of a table.
     fn body(&self, tokens: Range<usize>, head: &Head) -> Option<usize> {
         let words = &self.words;
         let mut parentheses = 0_usize;
@@ -484,7 +486,7 @@ impl Finder<'_> {
             let Some(name) = words.name(from + 1) else {
                 continue;
             };
-            // The last one leaves the end of the package alone.
+            // The `END` after the last one belongs to the package.
             let is_last = *to == tokens.end;
             let last = if is_last {
                 self.before_final_end(*to)
@@ -499,7 +501,7 @@ impl Finder<'_> {
                 name,
             };
             let inside = self.body(*from..last + 1, &member).map(|from| from..end);
-            findings.found.push(Found {
+            findings.nodes.push(FoundNode {
                 kind: NodeKind::Procedure,
                 detail: if words.is(*from, "function") {
                     "function"
@@ -525,7 +527,7 @@ impl Finder<'_> {
             .map_or(end - 1, |index| index.saturating_sub(1))
     }
 
-    /// Where the comments begin that stand right above a place.
+    /// Where the comments directly above an offset begin.
     fn with_comments(&self, start: usize) -> usize {
         let mut from = start;
         let before = self
@@ -543,7 +545,7 @@ impl Finder<'_> {
     }
 }
 
-/// What a `DELIMITER` line sets.
+/// The delimiter that a `DELIMITER` line sets.
 fn delimiter(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace();
     let is_command = words.next()?.eq_ignore_ascii_case("delimiter");
@@ -552,10 +554,10 @@ fn delimiter(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::lex::sql::HINTS_PASSED;
+    use crate::lex::executed::HINTS_PASSED;
     use crate::nodes::{Reading, nodes};
 
-    /// How many hints are passed to read a procedure with so many in a row.
+    /// How many hints are passed to read a procedure with this many in a row.
     fn hints_passed(hints: usize) -> usize {
         let hints = "/*+ x */ ".repeat(hints);
         let text = format!("CREATE PROCEDURE p AS BEGIN\n{hints}\nDELETE FROM t; END\n");
@@ -565,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_in_a_row_are_passed_once_and_not_once_for_each_of_them() {
+    fn a_run_of_hints_is_passed_once() {
         let (some, twice_as_many) = (hints_passed(5_000), hints_passed(10_000));
         assert_eq!((some, twice_as_many), (5_000, 10_000));
     }

@@ -1,18 +1,18 @@
-//! The words and names of SQL, as far as nodes have to know.
+//! Reads words and names from the tokens of SQL.
 
 use crate::lex::{Kind, Token};
 
-/// The code of a text, one token after the other.
+/// The code tokens of a text.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a> {
     pub(super) text: &'a str,
     pub(super) tokens: &'a [Token],
 }
 
-/// A name, and where it ends.
+/// A qualified name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Name {
-    /// Its parts without quotes: server, database, schema, and the name itself.
+    /// Its parts without quotes: server, database, schema, name.
     pub(super) parts: Vec<String>,
     /// The first token after it.
     pub(super) end: usize,
@@ -23,8 +23,8 @@ impl Name {
         self.parts.last().map_or("", String::as_str)
     }
 
-    /// What it is of: its schema.
-    pub(super) fn of(&self) -> Option<&str> {
+    /// The schema.
+    pub(super) fn schema(&self) -> Option<&str> {
         let before = self.parts.len().checked_sub(2)?;
         self.parts.get(before).map(String::as_str)
     }
@@ -33,14 +33,14 @@ impl Name {
         self.parts.join(".")
     }
 
-    /// Whether it is alone, without a schema.
+    /// Whether it has no schema.
     pub(super) fn is_single(&self) -> bool {
         self.parts.len() == 1
     }
 }
 
 impl<'a> Words<'a> {
-    /// The word at a place; empty if it is none.
+    /// The word at a token; empty if that is not a word.
     pub(super) fn word(&self, index: usize) -> &'a str {
         self.tokens
             .get(index)
@@ -63,14 +63,14 @@ impl<'a> Words<'a> {
             .is_some_and(|token| token.is_mark(self.text, mark))
     }
 
-    /// The word before a place.
+    /// Whether the previous word is one of these.
     pub(super) fn is_any_before(&self, index: usize, words: &[&str]) -> bool {
         index
             .checked_sub(1)
             .is_some_and(|before| self.is_any(before, words))
     }
 
-    /// The name at a place, if one is written there that is known before the text runs.
+    /// The name at a token; none if it is built at run time.
     pub(super) fn name(&self, index: usize) -> Option<Name> {
         /// Server, database, schema and name.
         const PARTS: usize = 4;
@@ -78,7 +78,7 @@ impl<'a> Words<'a> {
         let mut at = index;
         loop {
             let part = self.part(at, parts.is_empty())?;
-            // What touches a name that is put together is a part of what nobody knows.
+            // A name next to a placeholder is only a part of the real name.
             if self.tokens.get(at + 1).is_some_and(|next| {
                 next.start == self.tokens[at].end
                     && (next.is_mark(self.text, b'{') || next.is_mark(self.text, b'$'))
@@ -104,7 +104,7 @@ impl<'a> Words<'a> {
         let written = token.text(self.text);
         match token.kind {
             Kind::Word => {
-                // With an `@` it is a variable, or a value that is put in by who sends the statement.
+                // With an `@`, it is a variable or a parameter.
                 let is_other = written.contains('@')
                     || written.starts_with(|first: char| first.is_ascii_digit())
                     || is_first && is_reserved(written);
@@ -126,7 +126,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Whether a word cannot be a name unless it is quoted, in the places where names are looked for.
+/// Whether a word can be a name only if it is quoted.
 pub(super) fn is_reserved(word: &str) -> bool {
     const RESERVED: &str = "add all alter and any as asc begin between by case check column \
         commit constraint create \
@@ -138,7 +138,7 @@ pub(super) fn is_reserved(word: &str) -> bool {
     is_one_of(word, RESERVED)
 }
 
-/// Whether something of this name that is called is a part of every database, or a type.
+/// Whether a called name is a built-in function or a type.
 pub(super) fn is_built_in(word: &str) -> bool {
     const BUILT_IN: &str = "abs array array_agg avg bigint binary bit bool_or cast ceiling \
         char charindex character \
@@ -155,7 +155,7 @@ pub(super) fn is_built_in(word: &str) -> bool {
     is_one_of(word, BUILT_IN)
 }
 
-/// Whether a word is a whole statement by itself.
+/// Whether a word alone is a complete statement.
 pub(super) fn is_statement(word: &str) -> bool {
     const STATEMENTS: &str = "abort begin break checkpoint commit continue end exit go leave null \
         quit raise return rollback start throw";
@@ -171,7 +171,7 @@ mod tests {
     use super::{is_built_in, is_reserved};
 
     #[test]
-    fn words_are_found_whatever_their_case() {
+    fn keywords_are_case_insensitive() {
         assert!(is_reserved("With") && is_reserved("ADD") && is_reserved("join"));
         assert!(is_built_in("Abs") && is_built_in("SYSDATE") && is_built_in("stuff"));
         assert!(!is_reserved("orders") && !is_built_in("orders"));

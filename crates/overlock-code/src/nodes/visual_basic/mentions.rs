@@ -1,4 +1,4 @@
-//! What Visual Basic speaks of: the names that are declared, called and used in it.
+//! Collects the names that Visual Basic code declares, calls and uses.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,12 +6,12 @@ use std::ops::Range;
 use super::super::strings::{HOLE, Strings};
 use super::super::tree::Findings;
 use super::super::{MentionKind, NodeKind};
-use super::OwnType;
+use super::DeclaredType;
 use crate::lex::visual_basic::VisualBasic;
 use crate::lex::{Kind, Lexer, Token};
 
-/// Reports what is called, made and named; whether all of the text could be read.
-pub(super) fn find(text: &str, types: &[OwnType], findings: &mut Findings) -> bool {
+/// Reports the mentions of a text; returns whether all of it could be read.
+pub(super) fn find(text: &str, types: &[DeclaredType], findings: &mut Findings) -> bool {
     let mut lexer = VisualBasic::new(text);
     let mut tokens = Vec::new();
     let is_whole = loop {
@@ -23,13 +23,13 @@ pub(super) fn find(text: &str, types: &[OwnType], findings: &mut Findings) -> bo
         }
     };
     let mut members: Vec<Range<usize>> = findings
-        .found
+        .nodes
         .iter()
         .filter(|found| found.kind == NodeKind::Method)
         .map(|found| found.span.clone())
         .collect();
     members.sort_by_key(|member| member.start);
-    let mut speaker = Speaker {
+    let mut finder = MentionFinder {
         text,
         tokens: &tokens,
         types,
@@ -38,32 +38,32 @@ pub(super) fn find(text: &str, types: &[OwnType], findings: &mut Findings) -> bo
         strings: Strings::default(),
         findings,
     };
-    speaker.declare();
+    finder.declare();
     for index in 0..tokens.len() {
-        speaker.token(index);
+        finder.token(index);
     }
-    speaker.strings.report(findings);
+    finder.strings.report(findings);
     is_whole
 }
 
 /// A variable: the member it is declared in, if it is in one, and its type.
-struct Declared {
+struct Variable {
     member: Option<usize>,
     of: String,
 }
 
-struct Speaker<'a, 'f> {
+struct MentionFinder<'a, 'f> {
     text: &'a str,
     tokens: &'a [Token],
-    types: &'a [OwnType],
+    types: &'a [DeclaredType],
     members: &'a [Range<usize>],
-    /// By their names in small letters.
-    declared: HashMap<String, Vec<Declared>>,
+    /// By their names in lower case.
+    declared: HashMap<String, Vec<Variable>>,
     strings: Strings,
     findings: &'f mut Findings,
 }
 
-impl<'a> Speaker<'a, '_> {
+impl<'a> MentionFinder<'a, '_> {
     fn is(&self, index: usize, word: &str) -> bool {
         self.tokens
             .get(index)
@@ -83,7 +83,7 @@ impl<'a> Speaker<'a, '_> {
             .map(|token| token.text(self.text))
     }
 
-    /// The name that begins at a token, with all that follows after dots, and the token after it.
+    /// The dotted name that begins at a token, and the token after it.
     fn name_from(&self, index: usize) -> Option<(String, usize)> {
         /// Deeper than namespaces are nested.
         const PARTS: usize = 16;
@@ -100,7 +100,7 @@ impl<'a> Speaker<'a, '_> {
         Some((name.replace("Global.", ""), next))
     }
 
-    /// Notes what variables, parameters and fields are of which type.
+    /// Collects the types of variables, parameters and fields.
     fn declare(&mut self) {
         for index in 1..self.tokens.len() {
             if !self.is(index, "as") {
@@ -116,7 +116,7 @@ impl<'a> Speaker<'a, '_> {
             {
                 let member = self.member_at(self.tokens[index].start);
                 let declared = self.declared.entry(name.to_lowercase()).or_default();
-                declared.push(Declared { member, of });
+                declared.push(Variable { member, of });
             }
         }
     }
@@ -127,8 +127,8 @@ impl<'a> Speaker<'a, '_> {
         (at < self.members[last].end).then_some(last)
     }
 
-    fn own_type(&self, at: usize) -> Option<&'a OwnType> {
-        /// So many types are looked at, so that no text takes long.
+    fn own_type(&self, at: usize) -> Option<&'a DeclaredType> {
+        /// Bounds the work in a text with very many types.
         const LOOK_BACK: usize = 64;
         let before = self.types.partition_point(|own| own.span.start <= at);
         let mut before = self.types[..before].iter().rev().take(LOOK_BACK);
@@ -152,9 +152,9 @@ impl<'a> Speaker<'a, '_> {
             return;
         }
         let follows = |word: &str| index > 0 && self.is(index - 1, word);
-        let is_made = follows("new");
-        if is_made || follows("as") || follows("of") {
-            self.named(index, is_made);
+        let is_created = follows("new");
+        if is_created || follows("as") || follows("of") {
+            self.type_name(index, is_created);
         } else if self.is_mark(index + 1, b'(')
             && !["sub", "function", "property", "event", "operator"]
                 .iter()
@@ -164,15 +164,15 @@ impl<'a> Speaker<'a, '_> {
         }
     }
 
-    /// A type is named here, and maybe made.
-    fn named(&mut self, index: usize, is_made: bool) {
+    /// Reports the type named here, and its constructor after `New`.
+    fn type_name(&mut self, index: usize, is_created: bool) {
         let at = self.tokens[index].start;
         let Some((name, _)) = self.name_from(index).filter(|_| !self.is(index, "new")) else {
             return;
         };
         let kind = MentionKind::References;
         self.findings.mention_qualified(at, kind, &name);
-        if is_made {
+        if is_created {
             let kind = MentionKind::Calls;
             self.findings.mention_qualified(at, kind, &name);
         }
@@ -193,7 +193,7 @@ impl<'a> Speaker<'a, '_> {
         }
         let is_of_type = index > 3 && self.is_type_before(index - 2);
         match receiver.map(str::to_lowercase).as_deref() {
-            // The last part of a name that stands after `New` or `As`.
+            // The last part of a name after `New` or `As`.
             _ if is_of_type => {}
             Some("me" | "myclass") => self.own_called(at, name),
             Some("mybase") => self.base_called(at, name),
@@ -211,7 +211,7 @@ impl<'a> Speaker<'a, '_> {
         }
     }
 
-    /// Whether the dotted name that goes on at a token is that of a type.
+    /// Whether the dotted name that contains this token is that of a type.
     fn is_type_before(&self, index: usize) -> bool {
         let mut first = index;
         while first >= 2 && self.is_mark(first - 1, b'.') && self.word(first - 2).is_some() {
@@ -228,7 +228,7 @@ impl<'a> Speaker<'a, '_> {
         Some(found.of.clone())
     }
 
-    /// A method of the object itself: its own, else that of another part of it or of its base.
+    /// Reports a call on `Me`: a method of the type, of another part of it, or of its base class.
     fn own_called(&mut self, at: usize, name: &str) {
         let Some(own) = self.own_type(at) else {
             self.findings.call_of_unknown(at, name);
@@ -255,14 +255,14 @@ impl<'a> Speaker<'a, '_> {
                     self.findings.mention_qualified(at, kind, base);
                 }
             }
-            // Another part of the type may say what it is made from.
+            // Another part of the type may name its base class.
             None if own.is_partial => self.findings.call_of_unknown(at, name),
             None => {}
         }
     }
 }
 
-/// What a string says, as far as SQL has to know.
+/// The content of a string, precise enough to read SQL in it.
 fn content(literal: &str) -> String {
     let is_interpolated = literal.starts_with('$');
     let inside = literal.trim_start_matches('$');
@@ -290,7 +290,7 @@ fn content(literal: &str) -> String {
     out
 }
 
-/// Whether a word before a parenthesis is none that is called.
+/// Whether a word before a parenthesis is a keyword, so that it is not called.
 fn is_keyword(word: &str) -> bool {
     const KEYWORDS: &str = "addhandler and andalso as await byref byval call case cbool cbyte cchar \
         cdate cdbl cdec cint clng cobj cshort csng cstr ctype directcast do each else elseif end \

@@ -1,26 +1,29 @@
 //! Finds types and members in Visual Basic, statement by statement.
 //!
-//! The language ends what it opens in words that begin a statement, so that no grammar is needed. A
-//! statement ends with its line or at a colon. What it speaks of is taken from its tokens, as far as
-//! they can be read.
+//! Blocks end with statements such as `End Class`, so no parser is needed. A statement ends with its
+//! line or at a colon. Mentions are collected from the tokens, as far as they can be read.
 
-mod spoken;
+mod mentions;
+mod statements;
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::tree::{Findings, Found};
+use super::tree::{Findings, FoundNode};
 use super::{MentionKind, NodeKind};
+use statements::{
+    first_word, has_word, name_of, statements, without_attributes, without_modifiers,
+};
 
-/// Reports what is in the text; whether all of it could be read.
+/// Reports the nodes and mentions of a text; returns whether all of it could be read.
 pub(super) fn find(text: &str, findings: &mut Findings) -> bool {
-    let mut finder = Finder {
+    let mut finder = VisualBasicFinder {
         text,
         open: Vec::new(),
         prefix: String::new(),
         comments: None,
         group: None,
-        may_go_on: false,
+        may_have_accessors: false,
         types: Vec::new(),
     };
     let mut at = 0;
@@ -29,50 +32,50 @@ pub(super) fn find(text: &str, findings: &mut Findings) -> bool {
         at += line.len();
     }
     finder.end_group(findings);
-    spoken::find(text, &finder.types, findings) && finder.open.is_empty()
+    mentions::find(text, &finder.types, findings) && finder.open.is_empty()
 }
 
-/// What has been opened and not ended.
-struct Open {
-    /// The word that ends it, after `End`.
+/// A block that has not ended.
+struct OpenBlock {
+    /// The keyword after `End` that ends it.
     ends: &'static str,
     found: Option<usize>,
-    /// Its place among the types, if it is one.
+    /// Its index among the types, if it is one.
     own: Option<usize>,
-    /// How long the qualified name was before it.
+    /// The length of the prefix before it.
     prefix: usize,
-    /// Where its inside begins.
+    /// Where its body begins.
     inside: usize,
 }
 
-/// A type, and what is known of it.
-struct OwnType {
+/// A declared type.
+struct DeclaredType {
     span: Range<usize>,
     name: String,
     base: Option<String>,
-    /// The names of its methods, in small letters.
+    /// The names of its methods, in lower case.
     methods: HashSet<String>,
-    /// Whether it may have other parts.
+    /// Whether it may have other parts in other files.
     is_partial: bool,
 }
 
-/// Properties, fields and events that stand together.
-struct Group {
+/// Adjacent properties, fields and events.
+struct PropertyGroup {
     span: Range<usize>,
     names: Vec<String>,
     inside: Vec<Range<usize>>,
 }
 
-struct Finder<'a> {
+struct VisualBasicFinder<'a> {
     text: &'a str,
-    open: Vec<Open>,
+    open: Vec<OpenBlock>,
     prefix: String,
     /// Comments and attributes that may belong to the next declaration.
     comments: Option<usize>,
-    group: Option<Group>,
-    /// The last statement was a property, which accessors may follow.
-    may_go_on: bool,
-    types: Vec<OwnType>,
+    group: Option<PropertyGroup>,
+    /// The last statement was a property, so accessors may follow.
+    may_have_accessors: bool,
+    types: Vec<DeclaredType>,
 }
 
 /// A statement and where it is.
@@ -95,84 +98,23 @@ struct Opens {
     kind: Option<NodeKind>,
 }
 
+const fn opens(ends: &'static str, detail: &'static str, kind: Option<NodeKind>) -> Opens {
+    Opens { ends, detail, kind }
+}
+
 const OPENS: [Opens; 9] = [
-    Opens {
-        ends: "namespace",
-        detail: "namespace",
-        kind: None,
-    },
-    Opens {
-        ends: "class",
-        detail: "class",
-        kind: Some(NodeKind::Type),
-    },
-    Opens {
-        ends: "module",
-        detail: "module",
-        kind: Some(NodeKind::Type),
-    },
-    Opens {
-        ends: "structure",
-        detail: "struct",
-        kind: Some(NodeKind::Type),
-    },
-    Opens {
-        ends: "interface",
-        detail: "interface",
-        kind: Some(NodeKind::Type),
-    },
-    Opens {
-        ends: "enum",
-        detail: "enum",
-        kind: Some(NodeKind::Type),
-    },
-    Opens {
-        ends: "sub",
-        detail: "method",
-        kind: Some(NodeKind::Method),
-    },
-    Opens {
-        ends: "function",
-        detail: "method",
-        kind: Some(NodeKind::Method),
-    },
-    Opens {
-        ends: "operator",
-        detail: "operator",
-        kind: Some(NodeKind::Method),
-    },
+    opens("namespace", "namespace", None),
+    opens("class", "class", Some(NodeKind::Type)),
+    opens("module", "module", Some(NodeKind::Type)),
+    opens("structure", "struct", Some(NodeKind::Type)),
+    opens("interface", "interface", Some(NodeKind::Type)),
+    opens("enum", "enum", Some(NodeKind::Type)),
+    opens("sub", "method", Some(NodeKind::Method)),
+    opens("function", "method", Some(NodeKind::Method)),
+    opens("operator", "operator", Some(NodeKind::Method)),
 ];
 
-const MODIFIERS: [&str; 26] = [
-    "public",
-    "private",
-    "protected",
-    "friend",
-    "partial",
-    "shared",
-    "overridable",
-    "overrides",
-    "notoverridable",
-    "notinheritable",
-    "mustinherit",
-    "mustoverride",
-    "shadows",
-    "overloads",
-    "async",
-    "iterator",
-    "default",
-    "readonly",
-    "writeonly",
-    "widening",
-    "narrowing",
-    "static",
-    "withevents",
-    "custom",
-    "dim",
-    "const",
-];
-
-impl Finder<'_> {
+impl VisualBasicFinder<'_> {
     fn line(&mut self, line: &str, at: usize, findings: &mut Findings) {
         let trimmed = line.trim_start_matches('\u{feff}').trim();
         let indent = at + (line.len() - line.trim_start().len());
@@ -183,7 +125,7 @@ impl Finder<'_> {
         for piece in statements(line) {
             let whole = &line[piece.clone()];
             let written = whole.trim_start_matches('\u{feff}').trim();
-            // Attributes stand above what they belong to, like comments, or before it.
+            // Attributes are above a declaration, like comments, or at its start.
             let declared = without_attributes(written);
             let is_last = line.len() - piece.end <= 1 || line[piece.end..].trim().is_empty();
             let start = at + piece.start + (whole.len() - whole.trim_start().len());
@@ -216,7 +158,7 @@ impl Finder<'_> {
         let span = comments.unwrap_or(statement.start)..statement.end;
         let mut words = written.split_whitespace();
         let first = words.next().unwrap_or_default().to_ascii_lowercase();
-        let may_go_on = std::mem::take(&mut self.may_go_on);
+        let may_have_accessors = std::mem::take(&mut self.may_have_accessors);
         match first.as_str() {
             "end" => {
                 self.end(words.next().unwrap_or_default(), statement, findings);
@@ -227,7 +169,7 @@ impl Finder<'_> {
                 return;
             }
             "imports" => {
-                // What is given another name is not imported.
+                // `import` ignores aliases.
                 for name in written[first.len()..].split(',') {
                     findings.import(name.trim());
                 }
@@ -239,8 +181,8 @@ impl Finder<'_> {
         let word = first_word(rest).to_ascii_lowercase();
         let after = rest[word.len()..].trim_start();
         match word.as_str() {
-            "get" | "set" if may_go_on => {
-                // The accessors begin before this one, with whatever attributes it has.
+            "get" | "set" if may_have_accessors => {
+                // The accessors begin with the attributes before this one.
                 let inside = self
                     .group
                     .as_ref()
@@ -249,7 +191,7 @@ impl Finder<'_> {
             }
             "property" if name_of(after).is_some() => {
                 self.member(span, name_of(after).unwrap_or_default(), findings);
-                self.may_go_on = true;
+                self.may_have_accessors = true;
             }
             "event" if name_of(after).is_some() => {
                 let inside = statement.end;
@@ -282,7 +224,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A type, a namespace or a member with a body begins, or a member without one.
+    /// Begins a type, a namespace or a member with a body, or adds a member without one.
     fn opens(
         &mut self,
         opens: Opens,
@@ -301,7 +243,7 @@ impl Finder<'_> {
             let methods = &mut self.types[own].methods;
             methods.insert(name.to_ascii_lowercase());
         }
-        // What an interface asks for, or what is left to those who inherit it, has no end.
+        // Members of interfaces and abstract members have no body.
         let is_in_interface = self
             .open
             .last()
@@ -318,7 +260,7 @@ impl Finder<'_> {
         self.extend_prefix(name);
         let inside = statement.next..self.text.len();
         let found = kind.map(|kind| {
-            findings.found.push(Found {
+            findings.nodes.push(FoundNode {
                 kind,
                 detail: if name.eq_ignore_ascii_case("new") {
                     "constructor"
@@ -330,10 +272,10 @@ impl Finder<'_> {
                 inside: vec![inside],
                 span: span.start..self.text.len(),
             });
-            findings.found.len() - 1
+            findings.nodes.len() - 1
         });
         let own = (kind == Some(NodeKind::Type)).then(|| {
-            self.types.push(OwnType {
+            self.types.push(DeclaredType {
                 span: span.start..self.text.len(),
                 name: name.to_owned(),
                 base: None,
@@ -342,7 +284,7 @@ impl Finder<'_> {
             });
             self.types.len() - 1
         });
-        self.open.push(Open {
+        self.open.push(OpenBlock {
             ends: opens.ends,
             found,
             own,
@@ -358,7 +300,7 @@ impl Finder<'_> {
         own: Option<usize>,
         inside: usize,
     ) {
-        self.open.push(Open {
+        self.open.push(OpenBlock {
             ends,
             found,
             own,
@@ -368,7 +310,7 @@ impl Finder<'_> {
     }
 
     fn extend_prefix(&mut self, name: &str) {
-        /// Deeper than code is nested, so that no text can make names grow without end.
+        /// Bounds the length of names in deeply nested text.
         const LONGEST: usize = 1024;
         if self.prefix.len() + name.len() < LONGEST {
             if !self.prefix.is_empty() {
@@ -378,7 +320,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Something that is declared and has no inside.
+    /// Reports a declaration without a body.
     fn report(
         &mut self,
         kind: NodeKind,
@@ -389,7 +331,7 @@ impl Finder<'_> {
     ) {
         let prefix = self.prefix.len();
         self.extend_prefix(name);
-        findings.found.push(Found {
+        findings.nodes.push(FoundNode {
             kind,
             detail,
             name: name.to_owned(),
@@ -400,7 +342,7 @@ impl Finder<'_> {
         self.prefix.truncate(prefix);
     }
 
-    /// `Delegate Sub Name(…)`, or `Declare Function Name Lib "…"`, which another library does.
+    /// `Delegate Sub Name(…)`, or `Declare Function Name Lib "…"` for an external function.
     fn without_body(
         &mut self,
         word: &str,
@@ -426,7 +368,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A field stands in a type and begins with a modifier.
+    /// A field is inside a type and begins with a modifier.
     fn field(&mut self, written: &str, rest: &str, span: Range<usize>, findings: &mut Findings) {
         let is_in_type = self
             .open
@@ -440,18 +382,18 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds a property, field or event to those that stand before it.
+    /// Adds a property, field or event to the current group.
     fn member(&mut self, span: Range<usize>, name: &str, findings: &mut Findings) {
-        /// Constants by the thousand are more than one wants to see at once.
+        /// Splits long groups, such as thousands of constants.
         const LONGEST: usize = 4096;
         if self.open.last().is_none_or(|open| open.own.is_none()) {
             return;
         }
-        let is_long = |group: &Group| span.end.saturating_sub(group.span.start) > LONGEST;
+        let is_long = |group: &PropertyGroup| span.end.saturating_sub(group.span.start) > LONGEST;
         if self.group.as_ref().is_some_and(is_long) {
             self.end_group(findings);
         }
-        let group = self.group.get_or_insert_with(|| Group {
+        let group = self.group.get_or_insert_with(|| PropertyGroup {
             span: span.clone(),
             names: Vec::new(),
             inside: Vec::new(),
@@ -467,7 +409,7 @@ impl Finder<'_> {
         let prefix = self.prefix.len();
         self.extend_prefix("properties");
         let qualified = self.prefix.clone();
-        findings.found.push(Found::properties(
+        findings.nodes.push(FoundNode::properties(
             &group.names,
             qualified,
             group.span,
@@ -476,7 +418,7 @@ impl Finder<'_> {
         self.prefix.truncate(prefix);
     }
 
-    /// Ends the innermost thing of that name, and with it what is open inside.
+    /// Ends the innermost block of that kind, and all blocks open inside.
     fn end(&mut self, what: &str, statement: Statement<'_>, findings: &mut Findings) {
         let Some(depth) = self
             .open
@@ -485,7 +427,7 @@ impl Finder<'_> {
         else {
             return;
         };
-        let ended: Vec<Open> = self.open.drain(depth..).rev().collect();
+        let ended: Vec<OpenBlock> = self.open.drain(depth..).rev().collect();
         for ended in ended {
             if let Some(group) = self
                 .group
@@ -501,7 +443,7 @@ impl Finder<'_> {
             if let Some(own) = ended.own {
                 self.types[own].span.end = statement.end;
             }
-            if let Some(found) = ended.found.and_then(|found| findings.found.get_mut(found)) {
+            if let Some(found) = ended.found.and_then(|found| findings.nodes.get_mut(found)) {
                 found.span.end = statement.end;
                 for inside in &mut found.inside {
                     inside.end = statement.from;
@@ -511,103 +453,10 @@ impl Finder<'_> {
     }
 }
 
-/// The statements of a line, without the comment after them. Colons are between them.
-fn statements(line: &str) -> Vec<Range<usize>> {
-    let bytes = line.as_bytes();
-    let mut pieces = Vec::new();
-    let (mut from, mut end) = (0, bytes.len());
-    let (mut is_quoted, mut has_begun, mut is_attribute) = (false, false, false);
-    for (at, &byte) in bytes.iter().enumerate() {
-        match byte {
-            b'"' => is_quoted = !is_quoted,
-            _ if is_quoted => {}
-            b'\'' => {
-                end = at;
-                break;
-            }
-            b'<' if !has_begun => is_attribute = true,
-            b'>' if is_attribute => {
-                is_attribute = false;
-                has_begun = false;
-                continue;
-            }
-            // In an attribute it says what the attribute is for, and `:=` gives an argument.
-            b':' if !is_attribute && bytes.get(at + 1) != Some(&b'=') => {
-                pieces.push(from..at);
-                from = at + 1;
-                has_begun = false;
-                continue;
-            }
-            _ => {}
-        }
-        has_begun |= !byte.is_ascii_whitespace();
-    }
-    pieces.push(from..end.max(from));
-    pieces
-}
-
-/// What stands after the attributes in angle brackets.
-fn without_attributes(statement: &str) -> &str {
-    let mut rest = statement;
-    while rest.starts_with('<') {
-        let mut is_quoted = false;
-        let close = rest.bytes().position(|byte| {
-            is_quoted ^= byte == b'"';
-            byte == b'>' && !is_quoted
-        });
-        match close {
-            Some(close) => rest = rest[close + 1..].trim_start(),
-            None => return "",
-        }
-    }
-    rest.strip_suffix('_')
-        .filter(|rest| rest.is_empty())
-        .unwrap_or(rest)
-}
-
-fn first_word(statement: &str) -> &str {
-    statement
-        .split(|c: char| !c.is_alphanumeric() && c != '_')
-        .next()
-        .unwrap_or_default()
-}
-
-/// The name that a declaration gives, or the operator that it defines.
-fn name_of(after: &str) -> Option<&str> {
-    let is_name =
-        after.starts_with(|first: char| first.is_alphabetic() || "_[+-*/=<>&".contains(first));
-    let name = after
-        .split(|c: char| c.is_whitespace() || matches!(c, '(' | ',' | '?'))
-        .next()
-        .unwrap_or_default()
-        .trim_matches(['[', ']']);
-    (is_name && !name.is_empty()).then_some(name)
-}
-
-fn without_modifiers(statement: &str) -> &str {
-    let mut rest = statement;
-    loop {
-        let word = first_word(rest);
-        if !MODIFIERS
-            .iter()
-            .any(|modifier| word.eq_ignore_ascii_case(modifier))
-        {
-            return rest;
-        }
-        rest = rest[word.len()..].trim_start();
-    }
-}
-
 fn opened_by(statement: &str) -> Option<(Opens, &str)> {
     let word = first_word(statement);
     let opens = OPENS
         .into_iter()
         .find(|opens| word.eq_ignore_ascii_case(opens.ends))?;
     Some((opens, statement[word.len()..].trim_start()))
-}
-
-fn has_word(statement: &str, words: &[&str]) -> bool {
-    statement
-        .split_whitespace()
-        .any(|word| words.iter().any(|one| word.eq_ignore_ascii_case(one)))
 }

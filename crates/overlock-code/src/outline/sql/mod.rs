@@ -1,9 +1,9 @@
-//! Finds what can go in SQL: everything but definitions, and the skeleton of what they do.
+//! Reduces SQL to an outline: definitions and the skeleton of their statements.
 //!
-//! Nothing is parsed: real SQL is more than any grammar knows. Words at the places where
-//! statements begin decide what is kept. A table keeps its columns, a procedure its parameters,
-//! and of its body the tables that are read and written and the predicates on them. Lists of
-//! columns, assigned values, rows, variables and control flow go.
+//! There is no parser, because no grammar covers real SQL. The first words of each statement decide
+//! what stays. A table keeps its columns, a procedure its parameters, and its body the tables that
+//! are read and written and the predicates on them. Lists of columns, assigned values, rows,
+//! variables and control flow are left out.
 
 mod reader;
 
@@ -12,18 +12,19 @@ use std::ops::Range;
 use super::{Elision, lines_mark, without};
 use crate::compact::layout::{Docs, LaidOut, Style, lay_out};
 use crate::lex::dialect::Dialect;
-use crate::lex::sql::{Sql, run};
+use crate::lex::executed::executed_tokens;
+use crate::lex::sql::Sql;
 use crate::lex::{Ambiguous, Gap, Kind, Lexer, Token};
 
 /// The outline of a text, already without comments and layout.
 pub(crate) fn outline(text: &str) -> Result<LaidOut, Ambiguous> {
-    outline_speaking(text, Sql::new(text).dialect())
+    outline_in(text, Sql::new(text).dialect())
 }
 
-/// The outline of a text of a known dialect, or of none. What goes may be what told the dialect,
-/// so what stays is read as the whole was.
-pub(crate) fn outline_speaking(text: &str, dialect: Option<Dialect>) -> Result<LaidOut, Ambiguous> {
-    /// A function in a string in a function: that is where it ends.
+/// The outline of a text of a given dialect, or of an unknown one. The outline may lack the words
+/// that decided the dialect, so it is read with the dialect of the whole text.
+pub(crate) fn outline_in(text: &str, dialect: Option<Dialect>) -> Result<LaidOut, Ambiguous> {
+    /// A function in a string in a function.
     const DEPTH: usize = 2;
     let skeleton = skeleton(text, dialect, DEPTH)?;
     let shorter = laid_out(&skeleton, dialect)?;
@@ -34,13 +35,17 @@ pub(crate) fn outline_speaking(text: &str, dialect: Option<Dialect>) -> Result<L
 }
 
 fn laid_out(text: &str, dialect: Option<Dialect>) -> Result<LaidOut, Ambiguous> {
-    lay_out(&mut Sql::speaking(text, dialect), Docs::Drop, Style::Sql)
+    lay_out(
+        &mut Sql::with_dialect(text, dialect),
+        Docs::Drop,
+        Style::Sql,
+    )
 }
 
-/// The text without what is not part of the outline.
+/// The text with only the parts that belong to the outline.
 fn skeleton(text: &str, dialect: Option<Dialect>, depth: usize) -> Result<String, Ambiguous> {
-    let tokens = run(text, dialect)?;
-    let mut kept = reader::kept(text, &tokens);
+    let tokens = executed_tokens(text, dialect)?;
+    let mut kept = reader::kept_tokens(text, &tokens);
     keep_around_kept(text, &tokens, &mut kept);
     let elisions = elisions(text, &tokens, &kept, |inside| {
         let depth = depth.checked_sub(1)?;
@@ -50,15 +55,15 @@ fn skeleton(text: &str, dialect: Option<Dialect>, depth: usize) -> Result<String
     Ok(without(text, &elisions))
 }
 
-/// What closes a comment that is run.
+/// Closes a comment that MySQL executes.
 const CLOSES_EXECUTED: &str = "*/";
 
-/// Whether a hint only opens a comment that is run: `/*!50706`.
+/// Whether a hint only opens a comment that MySQL executes: `/*!50706`.
 fn opens_executed(hint: &str) -> bool {
     hint.starts_with("/*") && !hint.ends_with("*/")
 }
 
-/// A comment that is run stays open and closed around what stays of it.
+/// Keeps the opening and closing of an executed comment around the tokens that stay in it.
 fn keep_around_kept(text: &str, tokens: &[Token], kept: &mut [bool]) {
     let mut opened = None;
     for index in 0..tokens.len() {
@@ -76,7 +81,7 @@ fn keep_around_kept(text: &str, tokens: &[Token], kept: &mut [bool]) {
     }
 }
 
-/// The runs of tokens that go, each with its mark.
+/// The runs of tokens to leave out, each with its mark.
 fn elisions(
     text: &str,
     tokens: &[Token],
@@ -90,7 +95,7 @@ fn elisions(
         let from = at;
         at += 1;
         if kept[from] {
-            // Without the word before it, nobody would know it for a body.
+            // The word before a body must stay, because it marks the string as a body.
             if from > 0
                 && kept[from - 1]
                 && let Some((tag, inside)) = body_in_a_string(text, tokens, from)
@@ -118,8 +123,8 @@ fn elisions(
             "…".to_owned()
         };
         let mark = apart(text, &range, mark);
-        // What a client reads by the line is known by what stands before it, which may be gone,
-        // and a comment that is run has two ends.
+        // A line command is recognised by what precedes it, which may be left out, and an executed
+        // comment has two ends.
         let mut run = tokens[from..at].iter();
         let must_go = run.any(|it| matches!(it.kind, Kind::Line | Kind::Hint));
         if mark.len() < piece.len() || must_go {
@@ -129,7 +134,7 @@ fn elisions(
     elisions
 }
 
-/// A mark is no part of a name: `SELECT'a'FROM t` becomes `SELECT … FROM t`.
+/// Separates a mark from the names around it: `SELECT'a'FROM t` becomes `SELECT … FROM t`.
 fn apart(text: &str, range: &Range<usize>, mark: String) -> String {
     let bytes = text.as_bytes();
     let touches = |at: Option<usize>| {
@@ -146,8 +151,8 @@ fn apart(text: &str, range: &Range<usize>, mark: String) -> String {
     }
 }
 
-/// A function of PostgreSQL has its body in a string, which is outlined like the text around it:
-/// the tag of the string, and what it holds.
+/// The tag and the content of a string that is the body of a PostgreSQL function. The content is
+/// outlined like the text around it.
 fn body_in_a_string<'a>(
     text: &'a str,
     tokens: &[Token],
@@ -169,11 +174,10 @@ fn body_in_a_string<'a>(
     Some((tag, inside))
 }
 
-/// Says of lines that are the same, one after the other, how many there are. A string is one line,
-/// however many it has.
+/// Replaces runs of equal lines by their number. A string counts as one line.
 fn without_repetition(text: &str, dialect: Option<Dialect>) -> Result<String, Ambiguous> {
     const WORTH_IT: usize = 3;
-    let mut lexer = Sql::speaking(text, dialect);
+    let mut lexer = Sql::with_dialect(text, dialect);
     let mut lines = Vec::new();
     let mut from = 0;
     while let Some(token) = lexer.next()? {

@@ -1,12 +1,12 @@
-//! Decides, token by token, what of a statement stays.
+//! Decides, token by token, which parts of a statement stay in the outline.
 
 use super::{CLOSES_EXECUTED, body_in_a_string, opens_executed};
-use crate::lex::sql::with_hints_before;
+use crate::lex::executed::with_hints_before;
 use crate::lex::{Gap, Kind, Token};
 
-/// Which tokens stay.
-pub(super) fn kept(text: &str, tokens: &[Token]) -> Vec<bool> {
-    let mut reader = Reader {
+/// For each token, whether it stays.
+pub(super) fn kept_tokens(text: &str, tokens: &[Token]) -> Vec<bool> {
+    let mut reader = OutlineReader {
         text,
         tokens,
         frames: vec![Frame::new(Mode::Skip)],
@@ -24,40 +24,40 @@ pub(super) fn kept(text: &str, tokens: &[Token]) -> Vec<bool> {
     kept
 }
 
-/// What becomes of the tokens of a statement.
+/// What happens to the tokens of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// They go.
+    /// They are left out.
     Skip,
     /// They stay.
     Keep,
-    /// They stay, lists of columns included: a view.
+    /// They stay, including lists of columns: a view.
     KeepAll,
     /// They stay until the body of a definition begins.
     Header,
-    /// What is selected goes, up to the tables.
+    /// The selected columns are left out, up to the tables.
     SelectList,
-    /// What is assigned goes, up to the tables or the predicate.
+    /// The assignments are left out, up to the tables or the predicate.
     Assignments,
-    /// The rows go, up to the end of the statement.
+    /// The rows are left out, up to the end of the statement.
     Rows,
-    /// What the rows are grouped and sorted by goes, up to the next query or the end.
+    /// Grouping and sorting are left out, up to the next query or the end.
     Order,
-    /// The name of what is called stays.
+    /// The name of the called procedure stays.
     Call,
-    /// What it is called with goes.
+    /// The arguments of the call are left out.
     Arguments,
 }
 
-/// A statement, or what stands in parentheses in one.
+/// A statement, or parentheses in one.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     mode: Mode,
-    /// A query began here, so that its `FROM` is meant and not that of a function.
+    /// A query began here, so `FROM` belongs to it and not to a function.
     selects: bool,
     /// Whether the parenthesis that opened it stays.
     opened: bool,
-    /// So many `CASE` are open in it, whose words begin no statement.
+    /// How many `CASE` are open in it; their words begin no statement.
     cases: usize,
 }
 
@@ -72,7 +72,7 @@ impl Frame {
     }
 }
 
-struct Reader<'a> {
+struct OutlineReader<'a> {
     text: &'a str,
     tokens: &'a [Token],
     frames: Vec<Frame>,
@@ -81,13 +81,13 @@ struct Reader<'a> {
     /// The statement assigns values after `SET`.
     updates: bool,
     last_word: &'a str,
-    /// Where `SELECT` stands in a statement that has named no table yet.
+    /// The `SELECT` tokens of the current statement while it has named no table.
     tableless: Vec<usize>,
-    /// Where it stands in those that never did: `SELECT @a = 1`.
+    /// The `SELECT` tokens of statements that named none: `SELECT @a = 1`.
     gone: Vec<usize>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> OutlineReader<'a> {
     fn keeps(&mut self, index: usize) -> bool {
         let token = self.tokens[index];
         match token.kind {
@@ -113,16 +113,16 @@ impl<'a> Reader<'a> {
                 self.frame().mode = Mode::Keep;
                 true
             }
-            // What is said of a procedure of MySQL is documentation.
+            // `COMMENT '…'` in the head of a MySQL procedure is documentation.
             Kind::Quoted if self.frame().mode == Mode::Header && self.last_is(&["comment"]) => {
                 self.last_word = "";
                 false
             }
-            // An executed comment is no more than what stands in it.
+            // The delimiters of an executed comment stay only around tokens that stay.
             Kind::Hint if opens_executed(token.text(self.text)) => false,
             Kind::Hint if token.text(self.text) == CLOSES_EXECUTED => false,
             Kind::Hint => self.frame().mode != Mode::Skip,
-            // What is never closed is not known to be something that can go.
+            // The content of an unclosed string or comment is unknown, so it stays.
             Kind::Opaque => true,
             _ => {
                 self.last_word = "";
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a string is what a function does, in dollars or in quotes.
+    /// Whether a string, in dollars or in quotes, is the body of a function.
     fn is_body(&self, index: usize) -> bool {
         let begins = self.in_body
             && self.last_is(&["as"])
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
                 frame.opened
             }
             b')' if self.frames.len() > 1 => self.frames.pop().is_some_and(|frame| frame.opened),
-            // One of several procedures of a name: `dbo.Find;2`.
+            // A numbered procedure: `dbo.Find;2`.
             b';' if self.frame().mode == Mode::Header && self.touches_a_number(index) => true,
             b';' => {
                 let stays = self.tableless.is_empty()
@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
         self.stays()
     }
 
-    /// A word of the head of a definition: the body may begin here.
+    /// Reads a word of the head of a definition: the body may begin here.
     fn header(&mut self, index: usize, word: &str) -> bool {
         let is = |name: &str| word.eq_ignore_ascii_case(name);
         let nested = self.frames.len() > 1;
@@ -289,7 +289,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// Whether a word goes on with the statement it stands in, and what it changes.
+    /// Whether a word continues its statement; changes the mode accordingly.
     fn continues(&mut self, word: &str, nested: bool) -> bool {
         let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
         let frame = self.frame();
@@ -321,14 +321,14 @@ impl<'a> Reader<'a> {
         let Some(before) = first.checked_sub(1).map(|before| self.tokens[before]) else {
             return true;
         };
-        // An expression goes on after these, on whatever line.
+        // An expression continues after these, also on the next line.
         if b",=<>+-|"
             .iter()
             .any(|mark| before.is_mark(self.text, *mark))
         {
             return false;
         }
-        // In a query, what comes after `AS` is a name.
+        // In a query, a name follows `AS`.
         let opens: &[&str] = match self.frames.last() {
             Some(frame) if frame.mode != Mode::Skip => &["begin", "then", "else", "loop", "go"],
             _ => &["begin", "then", "else", "as", "is", "loop", "go", "do"],
@@ -340,14 +340,14 @@ impl<'a> Reader<'a> {
             || opens.iter().any(|word| before.is_word(self.text, word))
     }
 
-    /// Whether a statement begins here although nothing says that the one before is over:
+    /// Whether a statement begins here although nothing ended the one before:
     /// `IF @a = 1 DELETE dbo.Orders`.
     fn cuts_in(&mut self, index: usize, word: &str) -> bool {
         const THESE: [&str; 10] = [
             "insert", "update", "delete", "merge", "truncate", "create", "alter", "drop", "exec",
             "execute",
         ];
-        /// `FOR UPDATE`, `ON DELETE`, `OR REPLACE`: a word of another statement follows these.
+        /// After these, a keyword belongs to another statement: `FOR UPDATE`, `ON DELETE`.
         const BEFORE_OTHERS: [&str; 14] = [
             "for", "on", "of", "or", "to", "as", "is", "do", "key", "no", "after", "before",
             "instead", "with",
@@ -372,7 +372,7 @@ impl<'a> Reader<'a> {
         !goes_on
     }
 
-    /// What becomes of the statement that begins with this word, if one does.
+    /// The mode of the statement that begins with this word, if one does.
     fn statement(&mut self, index: usize, word: &str) -> Option<Mode> {
         let lower = word.to_ascii_lowercase();
         let in_statement = self.frame().mode != Mode::Skip;
@@ -386,14 +386,14 @@ impl<'a> Reader<'a> {
             "do" if self.next_is(index, "language") || self.is_body_next(index) => Mode::Keep,
             "rename" | "table" if !in_statement => Mode::Keep,
             "declare" if self.declares_a_table(index) => Mode::KeepAll,
-            // They name rights, and `SELECT` is one.
+            // They name privileges, and `SELECT` is one.
             "grant" | "revoke" => Mode::KeepAll,
             "with" if !self.next_is_mark(index, b'(') && !in_statement => Mode::Keep,
             "exec" | "execute" | "call" => Mode::Call,
             "declare" | "set" | "if" | "while" | "begin" | "end" | "else" | "print" | "return"
             | "open" | "fetch" | "close" | "deallocate" | "raiserror" | "throw" | "commit"
             | "rollback" | "save" | "goto" | "waitfor" => Mode::Skip,
-            // Where these begin a statement, a semicolon ended the one before.
+            // These begin a statement only after a semicolon.
             "elsif" | "exit" | "loop" | "for" | "raise" | "exception" | "prompt" | "comment"
             | "analyze" | "show"
                 if !in_statement =>
@@ -404,7 +404,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A definition stays whole, unless it has a body.
+    /// A definition stays complete, unless it has a body.
     fn definition(&mut self, index: usize) -> Mode {
         const WITH_BODY: [&str; 6] = [
             "procedure",
@@ -463,14 +463,14 @@ impl<'a> Reader<'a> {
             .is_some_and(|next| next.is_mark(self.text, mark))
     }
 
-    /// Whether the word before is one of these.
+    /// Whether the previous word is one of these.
     fn last_is(&self, words: &[&str]) -> bool {
         words
             .iter()
             .any(|word| self.last_word.eq_ignore_ascii_case(word))
     }
 
-    /// Whether a token has a line to itself.
+    /// Whether a token is alone on its line.
     fn is_alone(&self, index: usize) -> bool {
         let begins = index == 0 || self.tokens[index].gap == Gap::Line;
         begins
