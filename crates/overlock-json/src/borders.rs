@@ -1,13 +1,13 @@
-//! Finds where the end of one sequence is the beginning of another.
+//! Computes common prefixes of a sequence and its suffixes.
 
-/// For every position, how many elements from there on equal the sequence's own beginning (the
+/// For every position, the length of the common prefix of the sequence and its suffix from there (the
 /// Z function). The first entry is the length of the sequence.
 pub(crate) fn common_prefixes<T: PartialEq>(sequence: &[T]) -> Vec<usize> {
     let mut lengths = vec![0; sequence.len()];
     if let Some(first) = lengths.first_mut() {
         *first = sequence.len();
     }
-    // The stretch found furthest to the right so far.
+    // The match that ends furthest to the right so far.
     let (mut start, mut end) = (0, 0);
     for at in 1..sequence.len() {
         let mut length = if at < end {

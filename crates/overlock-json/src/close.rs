@@ -1,24 +1,24 @@
-//! Closes JSON text that stopped too early.
+//! Closes cut JSON text.
 //!
-//! A cut text becomes the longest valid value it already contains. Nothing is invented: a
-//! half-written member is dropped, never guessed.
+//! A cut text becomes the longest valid value that it contains. Nothing is invented: a half-written
+//! member is dropped, never guessed.
 
 use crate::partial_document::PartialDocument;
 use crate::repair::Fix;
 
-/// How to close a cut text: keep a prefix, write closers after it.
+/// How to close a cut text: keep a prefix and append closing brackets.
 ///
-/// It holds no copy of the text. See [`Scanner::closing`](crate::Scanner::closing) and
+/// It contains no copy of the text. See [`Scanner::closing`](crate::Scanner::closing) and
 /// [`close_trusted`](crate::close_trusted).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closing {
     /// How many bytes of the text are kept.
     pub kept_len: usize,
-    /// What must follow them.
+    /// The closing characters to append.
     pub closers: String,
 }
 
-/// What closing a text costs it.
+/// What closing a text loses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// The pointer of a string that was cut and is kept as far as it came.
@@ -27,35 +27,35 @@ pub struct Losses {
     pub dropped: Option<String>,
 }
 
-/// How [`close`] treats what was cut.
+/// Options of [`close`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CloseOptions {
-    /// Also drop the string that was cut, so that every value is one the writer finished.
+    /// Also drop the cut string, so that every remaining value is complete.
     pub strict: bool,
 }
 
-/// A text made whole.
+/// A closed text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed {
     /// Valid JSON.
     pub json: String,
-    /// Whether the text was whole already.
+    /// Whether the text was complete already.
     pub complete: bool,
     /// The pointer of a string that was cut and is kept as far as it came.
     pub truncated: Option<String>,
     /// The pointer of a value, or of a key without one, that had to be left out.
     pub dropped: Option<String>,
-    /// What had to be mended before the text could be closed.
+    /// The repairs that were necessary before closing.
     pub fixes: Vec<Fix>,
 }
 
-/// There is no JSON in a text.
+/// A text contains no JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoJson {
-    /// The text is empty, or white space alone.
+    /// The text is empty or white space.
     #[error("the text is empty")]
     Empty,
-    /// The text has words, but no object, array, string, number or literal.
+    /// The text contains no object, array, string, number or literal.
     #[error("there is no object, array or other JSON value in the text")]
     Absent,
 }

@@ -1,4 +1,4 @@
-//! Gathers what a prompt must show so that a model can go on where its answer was cut.
+//! Collects what a prompt must show so that a model can continue a cut answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,26 +8,26 @@ use crate::partial_document::PartialDocument;
 use crate::render::RenderOptions;
 use crate::scan::Container;
 
-/// The overlap a model is asked to repeat has at least this many characters, if there are any.
+/// The least number of characters of the overlap, unless the document is shorter.
 const SHORTEST_OVERLAP: usize = 40;
-/// … and at most this many.
+/// The greatest number of characters of the overlap.
 const LONGEST_OVERLAP: usize = 1_000;
-/// The part of the base in which the overlap must not occur a second time.
+/// How many characters before the cut must not contain the overlap a second time.
 const UNIQUE_WITHIN: usize = 4_000;
-/// The elements around the cut are shown up to this many characters of their end.
+/// How many characters of each element around the cut are shown, from its end.
 const LONGEST_ELEMENT: usize = 1_000;
 
-/// What [`contexts`] needs to know of the next call.
+/// Options of [`contexts`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ContextOptions {
-    /// How the way to the cut is rendered for the prompt.
+    /// How the path to the cut is rendered.
     pub render: RenderOptions,
-    /// How many characters the next answer may hold, if that is known: the overlap takes a
-    /// quarter of them at most.
+    /// The maximum number of characters of the next answer, if known; the overlap takes at most a
+    /// quarter of them.
     pub answer_chars: Option<usize>,
 }
 
-/// A cut document in the forms that asking for its rest needs.
+/// The forms of a cut document for a continuation prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contexts {
     /// The end of the base, verbatim, for the model to repeat; empty exactly when the document
@@ -41,15 +41,15 @@ pub struct Contexts {
     pub complete_part: String,
     /// Whether the closed form is valid JSON.
     pub parsing_success: bool,
-    /// Where the document stops, if it does.
+    /// Where the document is cut, if it is.
     pub cut: Option<Cut>,
-    /// The element in which the cut is, as far as it came.
+    /// The element that contains the cut, up to the cut.
     pub cut_off_element: String,
-    /// The last whole element before it in the same container.
+    /// The last complete element before it in the same container.
     pub element_before_cutoff: String,
 }
 
-/// Gathers what asking for the rest of a cut document needs.
+/// Collects the forms of a cut document for a continuation prompt.
 ///
 /// ```
 /// use overlock_json::{ContextOptions, contexts};
@@ -66,17 +66,17 @@ pub fn contexts<T: AsRef<[u8]> + ?Sized>(
     Ok(PartialDocument::read(text)?.contexts(options))
 }
 
-/// The elements around a cut, verbatim; of long ones the end.
+/// The elements around a cut, verbatim; only the end of long ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CutElements<'a> {
-    /// The element in which the cut is, as far as it came; empty if there is none.
+    /// The element that contains the cut, up to the cut; empty if there is none.
     pub cut_off: &'a str,
-    /// The last whole element before it in the same container; empty if there is none.
+    /// The last complete element before it in the same container; empty if there is none.
     pub before: &'a str,
 }
 
 impl Contexts {
-    pub(crate) fn of(base: &PartialDocument<'_>, options: &ContextOptions) -> Self {
+    pub(crate) fn new(base: &PartialDocument<'_>, options: &ContextOptions) -> Self {
         let closed = base.close(&CloseOptions::default());
         let elements = cut_elements(base);
         Self {
@@ -106,8 +106,8 @@ pub(crate) fn cut_elements<'a>(base: &'a PartialDocument<'_>) -> CutElements<'a>
     }
 }
 
-/// The element in which the cut is, as far as it came, and the whole one before it: items of the
-/// innermost open array, or members of the innermost object where no array is open.
+/// The element that contains the cut, and the complete one before it: items of the innermost open
+/// array, or members of the innermost object if no array is open.
 fn elements_at_cut<'a>(base: &'a PartialDocument<'_>) -> (&'a str, &'a str) {
     let text = base.text();
     let mut inner = None;
@@ -134,7 +134,7 @@ fn elements_at_cut<'a>(base: &'a PartialDocument<'_>) -> (&'a str, &'a str) {
     (current, previous.map_or("", |(from, to)| &text[from..to]))
 }
 
-/// Where the element that ends a text begins, or some byte of it if it is longer than is shown.
+/// Where the element at the end of a text begins, or a byte inside it if it is longer than is shown.
 fn element_start(text: &str) -> usize {
     let bytes = text.as_bytes();
     let farthest = text.len().saturating_sub(4 * LONGEST_ELEMENT);
@@ -178,7 +178,7 @@ pub(crate) fn overlap_context<'a>(
     overlap_within(base, SHORTEST_OVERLAP, longest)
 }
 
-/// The end of the base that a model is asked to repeat, in at least and at most so many characters.
+/// The end of the base that a model is asked to repeat, between `shortest` and `longest` characters.
 pub(crate) fn overlap_within<'a>(
     base: &'a PartialDocument<'_>,
     shortest: usize,
@@ -202,7 +202,7 @@ pub(crate) fn overlap_within<'a>(
     &text[outside_escape(text, text.len() - overlap.len(), wanted < longest)..]
 }
 
-/// The place itself, or the beginning (or the end) of the escape sequence that it would split.
+/// The offset itself, or the beginning (or the end) of the escape sequence that it would split.
 fn outside_escape(text: &str, at: usize, before: bool) -> usize {
     let bytes = text.as_bytes();
     let longest = "\\u0000".len();
@@ -228,7 +228,7 @@ fn outside_escape(text: &str, at: usize, before: bool) -> usize {
     at
 }
 
-/// How many characters the end of the text needs to occur nowhere else near it.
+/// How long the end of the text must be to be unique near the cut.
 fn unique_length(text: &str) -> usize {
     let tail: Vec<char> = text.chars().rev().take(UNIQUE_WITHIN).collect();
     let repeated = crate::borders::common_prefixes(&tail)

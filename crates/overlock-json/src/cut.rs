@@ -1,20 +1,20 @@
-//! Says where and how a JSON text stops.
+//! Where and how a JSON text is cut.
 
 use serde::{Deserialize, Serialize};
 
-/// The point at which a document is still open although the text has ended.
+/// The point where the text ends although the document is still open.
 ///
 /// Complete JSON has no cut, and malformed is not cut: `{'a': 1}` has an
 /// [`SyntaxError`](crate::SyntaxError), but every bracket in it is closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
-    /// The byte in the text as it was given at which the document stops.
+    /// The byte offset of the cut in the given text.
     pub offset: usize,
-    /// What the cut is inside of or next to, as a JSON Pointer (RFC 6901).
+    /// The JSON Pointer (RFC 6901) of the value at the cut.
     ///
-    /// Beyond 1,000 levels the middle is elided: the pointer is there to be shown.
+    /// Beyond 1,000 levels, the middle is elided.
     pub path: String,
-    /// What the text was in the middle of.
+    /// The grammatical position of the cut.
     pub place: CutPlace,
 }
 
@@ -22,13 +22,13 @@ pub struct Cut {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CutPlace {
-    /// Nothing of the document has come yet.
+    /// Before the document.
     Root,
     /// Right after `{` or `[`.
     ContainerStart,
     /// Inside the name of a member.
     Key,
-    /// After a whole name, before its colon.
+    /// After a complete name, before its colon.
     AfterKey,
     /// After the colon, before the value.
     AfterColon,
@@ -36,11 +36,11 @@ pub enum CutPlace {
     String,
     /// Inside an escape sequence, or between the halves of a surrogate pair, in a string value.
     Escape,
-    /// At the end of a number that may have more digits to come.
+    /// At the end of a number, which may continue.
     Number,
     /// Inside `true`, `false` or `null`.
     Literal,
-    /// After a whole value in a container that is still open.
+    /// After a complete value in an open container.
     AfterValue,
     /// After a comma.
     AfterComma,
@@ -64,7 +64,7 @@ impl CutPlace {
         }
     }
 
-    /// Where that is in words, to go after "cut" or "stops".
+    /// A phrase that follows "cut" or "stops" in a message.
     pub const fn phrase(self) -> &'static str {
         match self {
             Self::Root => "before anything began",

@@ -1,12 +1,13 @@
-//! Where does the document begin in an answer that is still arriving?
+//! Finds where the document begins in a streamed answer.
 //!
-//! What is said before it is read once, byte by byte, and none of it is kept but a few brackets: an
-//! answer may begin with any amount of talk.
+//! The prose before the document is read once, byte by byte, and only a few brackets are buffered,
+//! because the prose may have any length.
 
-/// Looks for the beginning of a document, in pieces of any size.
+/// Finds the beginning of a document in pieces of any size.
 ///
-/// A document begins at the beginning, or on a line of its own after a fence, or with an object on
-/// a line of its own after talk: a bracket there may be a footnote. Thoughts are no documents.
+/// A document begins at the start of the text, on a separate line after a fence, or, if it is an
+/// object, on a separate line after prose, where a square bracket may be a footnote. Reasoning in
+/// `<think>` is skipped.
 ///
 /// ```
 /// use overlock_json::DocumentStart;
@@ -17,58 +18,58 @@
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct DocumentStart {
-    state: State,
-    /// Whether thoughts are over, so that there are no more of them.
-    has_thought: bool,
+    state: StartState,
+    /// Whether reasoning was skipped; there is at most one such section.
+    has_reasoning: bool,
     /// Whether a document may also begin within a line.
     is_within_lines: bool,
-    /// Brackets within a line, and white space: the beginning of a document if a string follows.
+    /// Brackets and white space inside a line, which begin a document if a string follows.
     held: Vec<u8>,
     /// The byte before.
     last: u8,
 }
 
 const MARK: &[u8] = "\u{feff}".as_bytes();
-const THOUGHTS: &[u8] = b"<think>";
-const THOUGHTS_END: &[u8] = b"</think>";
+const REASONING: &[u8] = b"<think>";
+const REASONING_END: &[u8] = b"</think>";
 const FENCE: &[u8] = b"```";
 
-/// More brackets and white space than so many begin no document.
+/// How many brackets and white space are held at most.
 const MOST_HELD: usize = 256;
 
-/// What has been read, with how many bytes of something that is told by several.
+/// The position in the text, with the number of bytes matched of a longer token.
 #[derive(Clone, Copy, Debug)]
-enum State {
-    /// Nothing but white space and byte order marks.
+enum StartState {
+    /// After white space and byte order marks only.
     Start { of_mark: usize },
-    /// What may be the tag that thoughts begin with.
+    /// In what may be the tag that opens the reasoning.
     Tag { matched: usize },
-    /// Thoughts, up to what may be the tag that they end with.
-    Thoughts { matched: usize },
-    /// A line of nothing but white space and backticks.
+    /// In the reasoning, perhaps in its closing tag.
+    Reasoning { matched: usize },
+    /// In a line of white space and backticks.
     LineStart { backticks: usize, is_fenced: bool },
-    /// More of a line. The next one may begin a document, if this one is a fence even an array.
+    /// In another line. The next one may begin an object, and after a fence also an array.
     Line { is_fenced: bool },
 }
 
-impl Default for State {
+impl Default for StartState {
     fn default() -> Self {
         Self::Start { of_mark: 0 }
     }
 }
 
 impl DocumentStart {
-    /// Takes the next piece; where in it the document begins, if it does. What follows is for a
-    /// [`Scanner`](crate::Scanner).
+    /// Reads the next piece and returns where in it the document begins, if it does. The rest is for
+    /// a [`Scanner`](crate::Scanner).
     pub fn feed(&mut self, piece: &[u8]) -> Option<usize> {
         for (at, byte) in piece.iter().enumerate() {
             let held = self.held.len();
-            // An object on a line of its own may be the first in an array that is held.
+            // An object on a separate line may be the first item of an array that is held.
             if self.begins(*byte) && (held == 0 || self.holds_object()) {
                 self.held.clear();
                 return Some(at);
             }
-            if self.is_within_lines && self.is_borne_out(*byte) {
+            if self.is_within_lines && self.confirms_held(*byte) {
                 self.held.truncate(held.saturating_sub(at));
                 return Some(at.saturating_sub(held));
             }
@@ -76,11 +77,11 @@ impl DocumentStart {
         None
     }
 
-    /// Takes documents also within a line of talk, and arrays on a line of their own: brackets with
-    /// a string after them, as in `Sure: {"rows"`. So `{name}` and `[1]` are none, and neither is
-    /// what follows a word, a backtick or another bracket at once. Who quotes JSON in talk before
-    /// the document is taken at the first word, so this is for those that cannot wait for all of
-    /// the answer to [weigh](crate::extract) one against the other.
+    /// Also accepts documents inside a line of prose, and arrays on separate lines, if a string
+    /// follows the brackets, as in `Sure: {"rows"`. So `{name}` and `[1]` are not documents, nor are
+    /// brackets directly after a word, a backtick or another bracket. JSON that is quoted in the
+    /// prose is taken for the document; if the complete answer is available, use
+    /// [`extract`](crate::extract), which compares all candidates.
     ///
     /// ```
     /// use overlock_json::DocumentStart;
@@ -98,25 +99,26 @@ impl DocumentStart {
         }
     }
 
-    /// What the document that was found begins with, if that came in earlier pieces: brackets and
-    /// white space.
+    /// The beginning of the found document that was in earlier pieces: brackets and white space.
     pub fn held(&self) -> &[u8] {
         &self.held
     }
 
-    /// Whether this byte shows that what is held is the beginning of a document; otherwise holds
-    /// what may be one.
-    fn is_borne_out(&mut self, byte: u8) -> bool {
+    /// Whether this byte confirms that the held bytes begin a document; otherwise updates them.
+    fn confirms_held(&mut self, byte: u8) -> bool {
         let last = std::mem::replace(&mut self.last, byte);
-        if !matches!(self.state, State::LineStart { .. } | State::Line { .. }) {
+        if !matches!(
+            self.state,
+            StartState::LineStart { .. } | StartState::Line { .. }
+        ) {
             self.held.clear();
             return false;
         }
-        let goes_on = (1..MOST_HELD).contains(&self.held.len());
+        let may_grow = (1..MOST_HELD).contains(&self.held.len());
         match byte {
             b'"' => return !self.held.is_empty(),
-            b' ' | b'\t' | b'\r' | b'\n' if goes_on => self.held.push(byte),
-            b'{' | b'[' if goes_on && !self.holds_object() => self.held.push(byte),
+            b' ' | b'\t' | b'\r' | b'\n' if may_grow => self.held.push(byte),
+            b'{' | b'[' if may_grow && !self.holds_object() => self.held.push(byte),
             b'{' | b'[' => {
                 self.held.clear();
                 if matches!(last, b' ' | b'\t'..=b'\r' | b':' | b'.' | b'!' | b'?' | 0x80..) {
@@ -135,55 +137,55 @@ impl DocumentStart {
     fn begins(&mut self, byte: u8) -> bool {
         let blank = matches!(byte, b' ' | b'\t'..=b'\r');
         self.state = match self.state {
-            State::Start { of_mark } if byte == MARK[of_mark] => State::Start {
+            StartState::Start { of_mark } if byte == MARK[of_mark] => StartState::Start {
                 of_mark: (of_mark + 1) % MARK.len(),
             },
-            State::Start { of_mark: 0 } if blank => return false,
-            State::Start { of_mark: 0 } if matches!(byte, b'{' | b'[') => return true,
-            State::Start { of_mark: 0 } if byte == THOUGHTS[0] && !self.has_thought => {
-                State::Tag { matched: 1 }
+            StartState::Start { of_mark: 0 } if blank => return false,
+            StartState::Start { of_mark: 0 } if matches!(byte, b'{' | b'[') => return true,
+            StartState::Start { of_mark: 0 } if byte == REASONING[0] && !self.has_reasoning => {
+                StartState::Tag { matched: 1 }
             }
-            State::Start { of_mark: 0 } => State::in_line(0, false, byte),
-            State::Tag { matched } if byte == THOUGHTS[matched] => {
-                if matched + 1 == THOUGHTS.len() {
-                    State::Thoughts { matched: 0 }
+            StartState::Start { of_mark: 0 } => StartState::in_line(0, false, byte),
+            StartState::Tag { matched } if byte == REASONING[matched] => {
+                if matched + 1 == REASONING.len() {
+                    StartState::Reasoning { matched: 0 }
                 } else {
-                    State::Tag {
+                    StartState::Tag {
                         matched: matched + 1,
                     }
                 }
             }
-            State::Thoughts { matched } if byte == THOUGHTS_END[matched] => {
-                if matched + 1 == THOUGHTS_END.len() {
-                    self.has_thought = true;
-                    State::default()
+            StartState::Reasoning { matched } if byte == REASONING_END[matched] => {
+                if matched + 1 == REASONING_END.len() {
+                    self.has_reasoning = true;
+                    StartState::default()
                 } else {
-                    State::Thoughts {
+                    StartState::Reasoning {
                         matched: matched + 1,
                     }
                 }
             }
-            State::Thoughts { .. } => State::Thoughts {
-                matched: usize::from(byte == THOUGHTS_END[0]),
+            StartState::Reasoning { .. } => StartState::Reasoning {
+                matched: usize::from(byte == REASONING_END[0]),
             },
-            State::LineStart {
+            StartState::LineStart {
                 backticks: 0,
                 is_fenced,
             } if byte == b'{' || is_fenced && byte == b'[' => return true,
-            State::LineStart { backticks: 0, .. } if blank => return false,
-            State::LineStart {
+            StartState::LineStart { backticks: 0, .. } if blank => return false,
+            StartState::LineStart {
                 backticks,
                 is_fenced,
-            } => State::in_line(backticks, is_fenced, byte),
-            State::Start { .. } | State::Tag { .. } => State::after(false, byte),
-            State::Line { is_fenced } => State::after(is_fenced, byte),
+            } => StartState::in_line(backticks, is_fenced, byte),
+            StartState::Start { .. } | StartState::Tag { .. } => StartState::after(false, byte),
+            StartState::Line { is_fenced } => StartState::after(is_fenced, byte),
         };
         false
     }
 }
 
-impl State {
-    /// The state after a byte of a line that had nothing but backticks before it.
+impl StartState {
+    /// The state after a byte of a line that has only backticks before it.
     fn in_line(backticks: usize, is_fenced: bool, byte: u8) -> Self {
         if byte != b'`' {
             Self::after(false, byte)
@@ -226,7 +228,7 @@ mod tests {
         check_with(DocumentStart::within_lines, text, document);
     }
 
-    /// However the text is split, the document begins at the same byte.
+    /// Checks that the document begins at the same byte for every split of the text.
     #[track_caller]
     fn check_with(new: fn() -> DocumentStart, text: &str, document: Option<&str>) {
         let start = document.map(|document| text.len() - document.len());
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_document_begins_at_the_beginning() {
+    fn a_bare_document_begins_at_the_start() {
         check("[1]", Some("[1]"));
         check(" \n\u{feff}\r\n{\"a\": 1}", Some("{\"a\": 1}"));
         check("\u{feff}\u{feff} [", Some("["));
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_begins_on_a_line_of_its_own_after_talk() {
+    fn an_object_begins_on_a_separate_line_after_prose() {
         check("As in [1]:\n [2]\n {\"a\":", Some("{\"a\":"));
         check("Use {curly} braces.", None);
         check("`\n{", Some("{"));
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_of_prose_are_no_document() {
+    fn brackets_in_prose_are_not_documents() {
         check_within_lines("use {name}, [1], [a](b) and {} or [ ] \"or\" {'so'}", None);
         check_within_lines("Write `{\"a\": 1}`, f({\"a\": 1}) or {{\"a\"}}", None);
         check_within_lines("function f() {\n  let a = x[\"a\"];\n}", None);
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_found_on_lines_is_found_within_them() {
+    fn finds_within_lines_what_it_finds_on_lines() {
         check_within_lines("[1]", Some("[1]"));
         check_within_lines("```json\n[1]\n```", Some("[1]\n```"));
         check_within_lines("As in [1]:\n [2]\n {\"a\":", Some("{\"a\":"));
@@ -311,7 +313,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_document_begins_with_a_bracket_wherever_the_text_is_split(
+        fn a_document_begins_with_a_bracket_for_every_split(
             text in "([{\\[\"` :\n}a1]|<think>|</think>|：){0,40}",
         ) {
             for new in [DocumentStart::default, DocumentStart::within_lines] {
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn thoughts_are_no_documents() {
+    fn skips_reasoning() {
         check("<think>\n{no}\n</think>\n[1]", Some("[1]"));
         check(" <think>[no] <</think>{", Some("{"));
         check("<think>no</think> As asked:\n{", Some("{"));

@@ -1,9 +1,8 @@
-//! JSON that was cut.
+//! Tools for JSON that was cut off.
 //!
-//! A model's answer stops in the middle: at the token limit, when a stream breaks off, or because
-//! it was never going to fit. This crate says where and how a text stops, makes valid JSON of what
-//! is there, mends what was malformed, renders the way to the cut for a prompt, and joins the next
-//! answer to it without losing or doubling anything.
+//! A model's answer can stop in the middle: at the token limit, or when a stream breaks off. This
+//! crate finds where and how a text stops, closes it to valid JSON, repairs malformed JSON, renders
+//! the path to the cut for a prompt, and joins the continuation without losing or duplicating data.
 //!
 //! It is pure computation: no I/O, no clock, no tasks, no recursion, no panic on any bytes.
 //!
@@ -15,11 +14,11 @@
 //! let cut = base.cut().expect("the answer is cut");
 //! assert_eq!((cut.path.as_str(), cut.place.name()), ("/people/1/name", "string"));
 //!
-//! // Valid JSON already.
+//! // The closed form is valid JSON.
 //! let closed = base.close(&CloseOptions::default())?;
 //! assert_eq!(closed.json, r#"{"people": [{"name": "Ada", "born": 1815}, {"name": "Gra"}]}"#);
 //!
-//! // Ask for the rest, and say how the answer should begin.
+//! // The prompt asks for the rest and shows how the answer should begin.
 //! let asked = base.contexts(&ContextOptions::default()).overlap_context;
 //! let answer = format!("Sure!\n```json\n{asked}ce\", \"born\": 1906}}]}}\n```");
 //!
@@ -31,18 +30,18 @@
 //! # Ok::<(), overlock_json::NoJson>(())
 //! ```
 
-// What a text is in the middle of.
+// Scanning and the cut.
 mod cut;
 mod scan;
 mod structure;
 
-// What is in a text.
+// Finding documents in a text.
 mod delivered;
 mod document_start;
 mod extract;
 mod partial_document;
 
-// What can be made of it.
+// Closing, repairing, rendering and joining.
 mod close;
 mod contexts;
 mod render;
@@ -50,13 +49,13 @@ mod repair;
 mod stitch;
 mod streaming_document;
 
-// How it is asked and answered in JSON, and what it is held to.
+// JSON requests and replies, and JSON Schemas.
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg(feature = "serde")]
 mod shapes;
 
-// What all of these read with.
+// Shared helpers.
 mod borders;
 mod packed;
 mod plain;

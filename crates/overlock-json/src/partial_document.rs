@@ -1,4 +1,4 @@
-//! Holds the text accepted so far, from its root to its cut.
+//! The document accepted so far, from its root to its cut.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ use crate::render::{RenderOptions, characters, render_base};
 use crate::repair::{Fix, repair_open};
 use crate::scan::Scanner;
 
-/// The part of a document that has been accepted, and the state of the scanner at its end.
+/// A document that may be cut, and the state of the scanner at its end.
 ///
-/// The text is valid JSON as far as it goes: either whole, or cut. What came malformed has been
-/// repaired, and what stood around the document left out.
+/// The text is a valid JSON document or a prefix of one. Malformed text has been repaired, and text
+/// around the document left out.
 ///
 /// ```
 /// use overlock_json::{PartialDocument, CutPlace};
@@ -30,11 +30,10 @@ use crate::scan::Scanner;
 #[derive(Clone, Debug)]
 pub struct PartialDocument<'a> {
     text: Cow<'a, str>,
-    /// The bytes of a last character that is not whole. They are no text yet, but the next
-    /// fragment may bring the rest of them.
+    /// The bytes of an incomplete last character, which the next fragment may complete.
     half_character: Vec<u8>,
     scanner: Scanner,
-    /// Where the text ends in what was given.
+    /// Where the document ends in the given text.
     end: usize,
     fixes: Vec<Fix>,
 }
@@ -47,7 +46,7 @@ impl<'a> PartialDocument<'a> {
         if start == given.len() {
             return Err(NoJson::Empty);
         }
-        // Most texts are JSON and nothing else.
+        // Most texts are only JSON.
         if let Some(base) = Self::strict(&given[start..], given.len()) {
             return Ok(base);
         }
@@ -71,7 +70,7 @@ impl<'a> PartialDocument<'a> {
         })
     }
 
-    /// The base of a text that is valid as it stands, whole or cut.
+    /// Reads a text that is valid without repair, complete or cut.
     fn strict(given: &'a [u8], end: usize) -> Option<Self> {
         let (text, half_character) = whole_characters(given)?;
         let scanner = scan(text)?;
@@ -85,7 +84,7 @@ impl<'a> PartialDocument<'a> {
         })
     }
 
-    /// The same base with a text of its own, to be kept.
+    /// Copies the text, so that the document no longer borrows it.
     pub fn into_owned(self) -> PartialDocument<'static> {
         PartialDocument {
             text: Cow::Owned(self.text.into_owned()),
@@ -106,7 +105,7 @@ impl<'a> PartialDocument<'a> {
         &self.scanner
     }
 
-    /// Where the document stops, if it is still open, in the text as it was given.
+    /// Where the given text is cut, if the document is still open.
     pub fn cut(&self) -> Option<Cut> {
         Some(Cut {
             offset: self.end,
@@ -114,17 +113,17 @@ impl<'a> PartialDocument<'a> {
         })
     }
 
-    /// Whether the document is whole.
+    /// Whether the document is complete.
     pub fn is_complete(&self) -> bool {
         self.scanner.is_complete()
     }
 
-    /// What had to be mended in the text as it was given.
+    /// The repairs, with offsets in the given text.
     pub fn fixes(&self) -> &[Fix] {
         &self.fixes
     }
 
-    /// The document closed where it stops. Only strict closing can leave nothing.
+    /// Closes the document at its cut. Only strict closing can fail, if nothing remains.
     pub fn close(&self, options: &CloseOptions) -> Result<Closed, NoJson> {
         let closing = self.scanner.closing(options.strict).ok_or(NoJson::Absent)?;
         let losses = self.scanner.losses(options.strict);
@@ -142,17 +141,17 @@ impl<'a> PartialDocument<'a> {
 
     /// Everything a prompt needs to ask for the rest: see [`contexts`](crate::contexts).
     pub fn contexts(&self, options: &ContextOptions) -> Contexts {
-        Contexts::of(self, options)
+        Contexts::new(self, options)
     }
 
-    /// The end of the text that a model is asked to repeat, for an answer of that many characters
-    /// at most: see [`Contexts::overlap_context`].
+    /// The end of the text that a model is asked to repeat, for an answer of at most that many
+    /// characters: see [`Contexts::overlap_context`].
     pub fn overlap_context(&self, answer_chars: Option<usize>) -> &str {
         overlap_context(self, answer_chars)
     }
 
-    /// An end of the text that is longer than the usual [`overlap_context`](Self::overlap_context)
-    /// by so many characters, for a second attempt where that one left room for doubt.
+    /// An [`overlap_context`](Self::overlap_context) that is `by` characters longer, for a second
+    /// attempt if the usual one was ambiguous.
     pub fn longer_overlap_context(&self, answer_chars: Option<usize>, by: usize) -> &str {
         let usual = self.overlap_context(answer_chars).chars().count();
         overlap_within(self, usual + by, usual + by)
@@ -163,34 +162,34 @@ impl<'a> PartialDocument<'a> {
         cut_elements(self)
     }
 
-    /// What the document holds so far: see [`delivered`](crate::delivered).
+    /// Counts the content of the document: see [`delivered`](crate::delivered).
     pub fn delivered(&self) -> Delivered {
         let mut delivered = Delivered::default();
         Scanner::new().feed_with(self.text.as_bytes(), &mut delivered);
         delivered
     }
 
-    /// The way from the root to the cut under a budget: see [`render`](crate::render).
+    /// Renders the path from the root to the cut under a budget: see [`render`](crate::render).
     pub fn render(&self, options: &RenderOptions) -> String {
         self.render_with(options, &characters)
     }
 
-    /// The same with another measure of what a value costs: see [`render_with`](crate::render_with).
+    /// Renders with another measure of the cost of a value: see [`render_with`](crate::render_with).
     pub fn render_with(&self, options: &RenderOptions, measure: &dyn Fn(&str) -> usize) -> String {
         render_base(self, options, measure)
     }
 
-    /// How many bytes of the text no fragment writes anew: all but half an escape at the cut.
+    /// The length of the text that no fragment replaces: all but half an escape at the cut.
     pub fn settled_len(&self) -> usize {
         self.scanner.whole_text_end()
     }
 
-    /// The bytes of a last character that is not whole: the text ends before them.
+    /// The bytes of an incomplete last character; the text ends before them.
     pub fn half_character(&self) -> &[u8] {
         &self.half_character
     }
 
-    /// Appends what a fragment brought, which is known to be lawful there.
+    /// Appends the text of a fragment, which is known to be valid there.
     pub(crate) fn grow(&mut self, kept_len: usize, additions: [&str; 2], half_character: &[u8]) {
         if kept_len < self.text.len() {
             self.scanner.drop_half_escape(self.text.as_bytes());
@@ -206,15 +205,14 @@ impl<'a> PartialDocument<'a> {
     }
 }
 
-/// The scanner at the end of a text, if the text is valid and has something to keep.
+/// The scanner at the end of a text, if the text is valid and contains a value.
 fn scan(text: &str) -> Option<Scanner> {
     let mut scanner = Scanner::new();
     scanner.feed(text.as_bytes());
     scanner.has_value().then_some(scanner)
 }
 
-/// Splits off a last character that is not whole; nothing if there are other bytes that are
-/// not UTF-8.
+/// Splits off an incomplete last character; none if other bytes are not UTF-8.
 pub(crate) fn whole_characters(bytes: &[u8]) -> Option<(&str, &[u8])> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Some((text, &[])),

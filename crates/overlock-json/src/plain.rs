@@ -2,13 +2,13 @@
 
 use crate::vector;
 
-/// The next byte from `at` on that is no white space of JSON's, or the end.
+/// The first byte from `at` on that is not JSON white space, or the end.
 #[inline]
 pub(crate) fn skip_white_space(bytes: &[u8], at: usize) -> usize {
     if !is_white_space(bytes.get(at)) {
         return at;
     }
-    // One space stands after a colon; what is longer is indentation.
+    // After a colon there is one space; longer white space is indentation.
     if !is_white_space(bytes.get(at + 1)) {
         return at + 1;
     }

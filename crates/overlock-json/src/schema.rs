@@ -1,9 +1,9 @@
-//! Does a document match the JSON Schema that a client sent?
+//! Validates documents against the JSON Schema of a client.
 //!
-//! Schemas come from clients, so the work they can ask for is bounded. [`BoundedSchema::new`]
-//! refuses a schema that is too large with its references resolved. Comparing a document then takes
-//! at most that size for each value of the document. A started comparison cannot be stopped, so one
-//! that could take more than about a second is not started.
+//! Schemas come from clients, so their cost is bounded. [`BoundedSchema::new`] rejects a schema that
+//! is too large with its references resolved. A comparison then costs at most that size for each
+//! value of the document. It cannot be cancelled, so one that could take more than about a second is
+//! not started.
 
 mod size;
 
@@ -18,14 +18,14 @@ pub use size::{MOST_LEVELS, MOST_PATTERNS, MOST_VALUES, SchemaTooLarge};
 /// The most work that one comparison may take: values of the schema times bytes of the document.
 const MOST_WORK: u64 = 1_000_000_000;
 
-/// The most work after which the place of a violation is named where a schema has alternatives: the
-/// errors of all of them are collected, and take memory.
+/// The most work for which the location of a violation is reported if a schema has alternatives: the
+/// errors of all alternatives are collected, which takes memory.
 const MOST_ERRORS: u64 = 10_000_000;
 
 /// How often a pattern may backtrack in one text before the match counts as undecided.
 const MOST_BACKTRACKS: usize = 10_000;
 
-/// The size of a compiled pattern that is matched in linear time, step by step at worst.
+/// The most memory for a pattern that counts as simple and is matched in linear time.
 const SIMPLE_PATTERN_BYTES: usize = 256 << 10;
 
 /// The most memory for one compiled pattern.
@@ -34,17 +34,17 @@ const PATTERN_BYTES: usize = 10 << 20;
 /// The most memory for all compiled patterns of a schema.
 const ALL_PATTERN_BYTES: usize = 64 << 20;
 
-/// As how many values a pattern counts if all patterns of the schema are simple.
+/// How many values a pattern counts as if all patterns of the schema are simple.
 const SIMPLE_PATTERN_WORK: u64 = 1_000;
 
-/// As how many values a pattern counts if one of them is large or may backtrack.
+/// How many values a pattern counts as if one of them is large or may backtrack.
 const PATTERN_WORK: u64 = 20_000;
 
-/// The stack of a comparison, which recurses over the schema and the document. Pages are only
-/// committed when they are used.
+/// The stack of a comparison, which recurses over the schema and the document. Unused pages take no
+/// memory.
 pub const STACK_BYTES: usize = 256 << 20;
 
-/// What comparing a document with a schema found.
+/// The result of comparing a document with a schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparison {
@@ -58,7 +58,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Of two documents of one answer: the first violation, else the first that is undecided.
+    /// Combines the results of two documents: the first violation, else the first undecided one.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (&self, &other) {
@@ -67,7 +67,7 @@ impl Comparison {
         }
     }
 
-    /// What clients are told; nothing if the document matches.
+    /// The name in replies; none if the document matches.
     pub fn name(&self) -> Option<&'static str> {
         match self {
             Self::Matches => None,
@@ -102,20 +102,20 @@ pub struct BoundedSchema {
 /// A schema that is ready to be compared with documents.
 struct Compiled {
     validator: Validator,
-    /// As how many values each of its patterns counts.
+    /// How many values each of its patterns counts as.
     pattern_work: u64,
-    /// Whether a match may be given up because it backtracks.
+    /// Whether a match may be abandoned because it backtracks too often.
     may_backtrack: bool,
 }
 
 impl BoundedSchema {
-    /// Refuses a schema that is too large.
+    /// Rejects a schema that is too large.
     pub fn new(schema: Value) -> Result<Self, SchemaTooLarge> {
         let size = expanded(&schema)?;
         Ok(Self { schema, size })
     }
 
-    /// The schema as it was written.
+    /// The schema.
     pub fn value(&self) -> &Value {
         &self.schema
     }
@@ -147,8 +147,8 @@ impl BoundedSchema {
                 may_backtrack: false,
             });
         }
-        // Only look-around and back-references are left. Such a pattern is compiled in parts, of
-        // which there are at most as many as it has characters.
+        // Only look-around and back-references remain. Such a pattern is compiled in parts, at most
+        // one for each of its bytes.
         let patterns = PatternOptions::fancy_regex()
             .backtrack_limit(MOST_BACKTRACKS)
             .size_limit(each(self.size.pattern_bytes));
@@ -187,8 +187,8 @@ impl BoundedSchema {
             return Comparison::Matches;
         }
         let given_up = || Comparison::undecided("a pattern backtracks too often");
-        // Only `is_valid` remembers what a recursive reference gave for a value. To look for the
-        // place without that can take a time exponential in the depth of the document.
+        // Only `is_valid` caches the results of recursive references. Without the cache, finding the
+        // location can take time exponential in the depth of the document.
         let is_bounded =
             !self.size.is_recursive && (!self.size.has_alternatives || work <= MOST_ERRORS);
         if !is_bounded {
@@ -258,10 +258,9 @@ mod tests {
         check(schema, &many, Some("violates"));
     }
 
-    /// A node that holds its child twice, so that a depth of `n` costs 2^n unless results are
-    /// remembered.
+    /// A node that validates its child twice, so a depth of `n` costs 2^n without a cache.
     #[test]
-    fn a_recursive_schema_takes_no_exponential_time() {
+    fn a_recursive_schema_takes_linear_time() {
         let child = json!({ "properties": { "c": { "$ref": "#" } } });
         let schema = json!({ "type": "object", "allOf": [child, child] });
         let valid = "{\"c\":".repeat(60) + "{}" + &"}".repeat(60);
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_backtracks_is_given_up() {
+    fn abandons_a_pattern_that_backtracks() {
         let document = format!("\"{}\"", "a".repeat(200));
         let pattern = "^(a|a)*(?=b)b$";
         let why = "backtracks";
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_undecided() {
+    fn undecided_if_it_cannot_be_compared() {
         check_undecided(json!({ "type": "no type" }), "1", "could not be compared");
         check_undecided(json!({}), &"[".repeat(1000), "could not be compared");
         let large = json!({ "enum": (0..50_000).collect::<Vec<u32>>() });
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_count_by_what_they_can_cost() {
+    fn patterns_count_by_their_possible_cost() {
         let check_most = |pattern: &str, most: usize| {
             let schema = json!({ "items": { "pattern": pattern } });
             let document = |bytes: usize| format!("[\"{}\"]", "a".repeat(bytes - 4));
@@ -313,14 +312,14 @@ mod tests {
         };
         assert_eq!(schema(1).validator().err(), None);
         assert!(schema(MOST_PATTERNS).validator().is_err());
-        // Each look-ahead is compiled by itself.
+        // Each look-ahead is compiled separately.
         let parts = json!({ "pattern": r"(?=\p{L}{1,100})".repeat(100) });
         let parts = BoundedSchema::new(parts).expect("it is small");
         assert!(parts.validator().is_err());
     }
 
     #[test]
-    fn a_violation_outweighs_what_is_undecided() {
+    fn a_violation_outweighs_an_undecided_result() {
         let violates = Comparison::Violates("a".to_owned());
         let undecided = Comparison::Undecided("b".to_owned());
         let matches = Comparison::Matches;
@@ -359,7 +358,7 @@ mod tests {
 
     #[test]
     fn the_deepest_schema_and_document_fit_the_stack() {
-        // The cycle is counted until it comes back, and again for the value that it comes back to.
+        // The cycle is counted once up to its recursive reference, and once for the value there.
         let links = (MOST_LEVELS - 10) / 2;
         let deeper = BoundedSchema::new(chain(links + 1)).err();
         assert_eq!(deeper, Some(SchemaTooLarge::Levels));

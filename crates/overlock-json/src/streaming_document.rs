@@ -1,20 +1,19 @@
-//! How much of an answer that is still arriving is certain to stay?
+//! Finds the stable prefix of a streamed document.
 //!
-//! Who passes an answer on while it is written can take nothing back. So only that is given out
-//! which every later decision will keep: the valid text of a document, up to half an escape at its
-//! end. What comes after the document, and what is not JSON any more, is left out.
+//! Bytes sent to a client cannot be revised, so only text that no later decision changes is
+//! released: the valid text of the document, without half an escape at its end. Text after the
+//! document and text that is not JSON are left out.
 //!
-//! A slip shows late: a comma was one too many if a bracket follows it, a quote did not end a
-//! string if words follow it, and `12` may become `12 o'clock`. Such ends are held back until what
-//! follows bears them out, so that a repair of the whole text can still begin with what was given
-//! out.
+//! Some errors become visible late: a comma is wrong if a bracket follows it, a quote does not end a
+//! string if words follow it, and `12` may become `12 o'clock`. Such ends are held back until the
+//! following text confirms them, so a repair of the complete text begins with what was released.
 
 use crate::cut::CutPlace;
 use crate::document_start::DocumentStart;
 use crate::partial_document::PartialDocument;
 use crate::scan::{Scanner, SyntaxErrorKind};
 
-/// An answer as it arrives.
+/// A document that arrives in pieces.
 ///
 /// ```
 /// use overlock_json::{Arrival, StreamingDocument, PartialDocument};
@@ -33,61 +32,61 @@ pub struct StreamingDocument {
     scanner: Scanner,
     arrival: Arrival,
     begins: Begins,
-    /// What has arrived and is not given out yet.
+    /// Text that has arrived but is not released yet.
     held: String,
-    /// Whether all that came between the tokens of the base was white space, which is no news.
+    /// Whether only white space between the tokens of the base has arrived, which is not released.
     is_blank: bool,
-    /// Half an escape that the base ends with: it is given out with the rest of it.
+    /// Half an escape at the end of the base, which is released with its other half.
     owed: String,
-    /// Where the text that was given out ends in the text that the scanner reads.
+    /// Where the released text ends in the text that the scanner reads.
     given_len: usize,
-    /// How many bytes of the answer stand before the text that the scanner reads, less those of
+    /// How many bytes of the answer precede the text that the scanner reads, without those of
     /// the base.
     before: usize,
     /// How many bytes the scanner had read before the answer.
     read_before: usize,
 }
 
-/// How far an answer has come.
+/// The progress of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It cannot be told yet where the document begins or goes on.
+    /// The document has not begun or continued yet.
     Awaited,
-    /// It does not begin as it should: only all of it can tell what it is.
+    /// It does not begin as expected, so only the complete answer can be interpreted.
     Unclear,
-    /// The document grows.
+    /// The document is growing.
     Growing,
-    /// The document is whole. Whatever follows is none of it.
+    /// The document is complete. Text after it does not belong to it.
     Whole,
-    /// What follows is no JSON: the document is cut here.
+    /// Text that is not JSON follows: the document is cut here.
     Spoilt,
 }
 
-/// What the text of interest begins with.
+/// How the answer is expected to begin.
 #[derive(Clone, Debug)]
 enum Begins {
-    /// A document, and nothing before it.
+    /// With the document.
     Bare,
-    /// A document, perhaps with a fence and prose before it.
+    /// With the document, perhaps after a fence and prose.
     Wrapped(DocumentStart),
-    /// The end of the base.
+    /// With the end of the base.
     Overlap(String),
 }
 
 impl StreamingDocument {
-    /// An answer that is a document from its beginning.
+    /// An answer that begins with the document.
     pub fn document() -> Self {
         Self::new(Scanner::new(), Begins::Bare)
     }
 
-    /// An answer with a document in it, perhaps after a fence and prose.
+    /// An answer that contains a document, perhaps after a fence and prose.
     pub fn wrapped_document() -> Self {
         Self::new(Scanner::new(), Begins::Wrapped(DocumentStart::default()))
     }
 
-    /// An answer that is to begin with `overlap`, the end of a document that was cut.
+    /// An answer that should begin with `overlap`, the end of a cut document.
     ///
-    /// What is given out follows on the [settled](PartialDocument::settled_len) text of that document.
+    /// The released text continues the [settled](PartialDocument::settled_len) text of that document.
     pub fn after(base: &PartialDocument<'_>, overlap: &str) -> Self {
         let mut arriving = Self::new(base.scanner().clone(), Begins::Overlap(overlap.to_owned()));
         arriving.is_blank = !base.scanner().is_in_string();
@@ -113,8 +112,8 @@ impl StreamingDocument {
         }
     }
 
-    /// Takes the next piece and gives out what has become certain. That all of what comes before
-    /// the end of the document, or before it is spoilt, has been given out is not promised.
+    /// Reads the next piece and returns the text that has become stable. Not all of the text before
+    /// the end of the document, or before the first error, is necessarily returned.
     pub fn feed(&mut self, piece: &str) -> String {
         match self.arrival {
             Arrival::Unclear | Arrival::Whole | Arrival::Spoilt => String::new(),
@@ -135,23 +134,23 @@ impl StreamingDocument {
         }
     }
 
-    /// How far the answer has come.
+    /// The progress of the answer.
     pub fn arrival(&self) -> Arrival {
         self.arrival
     }
 
-    /// How many bytes have arrived that are not given out yet.
+    /// How many bytes have arrived that are not released yet.
     pub fn held_len(&self) -> usize {
         self.held.len()
     }
 
-    /// The part of an answer that is the document's, with what it repeats: up to where the
-    /// document ended or was spoilt. `answer` must be all that was fed.
+    /// The part of an answer that belongs to the document, including the overlap, up to where the
+    /// document ended or the first error. `answer` must be all text that was fed.
     pub fn of_document<'a>(&self, answer: &'a str) -> &'a str {
         self.split(answer).0
     }
 
-    /// What follows that part: something else, or what spoilt the document.
+    /// The text after that part: other text, or text that is not JSON.
     pub fn after_document<'a>(&self, answer: &'a str) -> &'a str {
         self.split(answer).1
     }
@@ -187,7 +186,7 @@ impl StreamingDocument {
             self.arrival = Arrival::Whole;
         }
         if self.arrival == Arrival::Spoilt {
-            // What stood before the syntax error is cut now, perhaps in the middle of an escape.
+            // The text before the syntax error may end inside an escape.
             return String::new();
         }
         let settled = self.scanner.whole_text_end() - self.doubtful_len();
@@ -204,13 +203,12 @@ impl StreamingDocument {
         given
     }
 
-    /// How many bytes at the end of what is held a repair may write otherwise, depending on what
-    /// follows.
+    /// How many bytes at the end of the held text a repair may change, depending on what follows.
     fn doubtful_len(&self) -> usize {
         let Some(place) = self.scanner.place() else {
             return 0;
         };
-        // Nobody waits for ever: each piece would have to look at all of it again.
+        // Bounded, because each piece reads the held text again.
         let near = &self.held[self
             .held
             .ceil_char_boundary(self.held.len().saturating_sub(DOUBTED))..];
@@ -233,8 +231,8 @@ impl StreamingDocument {
         }
     }
 
-    /// Where the text of interest begins in what is held, of which `piece` is the end, if that can
-    /// be told. Otherwise more is awaited, or given up.
+    /// Where the document begins in the held text, which ends with `piece`. If it has not begun, waits
+    /// for more text or gives up.
     fn begin(&mut self, piece: &str) -> Option<usize> {
         let found = match &mut self.begins {
             Begins::Bare => bare_start(&self.held),
@@ -244,8 +242,8 @@ impl StreamingDocument {
             },
             Begins::Overlap(overlap) => {
                 if let Some(after) = self.held.strip_prefix(overlap.as_str()) {
-                    // A model may repeat it twice, which only all of the answer can tell from a
-                    // document that repeats itself.
+                    // A model may repeat the overlap twice. Only the complete answer shows whether
+                    // the document repeats itself.
                     if after.starts_with(overlap.as_str()) {
                         Start::Nowhere
                     } else if overlap.starts_with(after) {
@@ -269,7 +267,7 @@ impl StreamingDocument {
     }
 }
 
-/// More than so many bytes are not held back in doubt.
+/// How many doubtful bytes are held back at most.
 const DOUBTED: usize = 1024;
 
 /// Whether a character may be part of a number or a literal.
@@ -277,11 +275,11 @@ fn is_of_scalar(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '+' | '-' | '.')
 }
 
-/// Where a text begins in another.
+/// Where the document begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     At(usize),
-    /// Perhaps in what is still to come.
+    /// Perhaps in the following text.
     Later,
     Nowhere,
 }
@@ -307,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_given_out_as_it_comes() {
+    fn releases_a_document_while_it_arrives() {
         let pieces = [" {\"a\"", ": [1", "2, \"x"];
         check(
             StreamingDocument::document(),
@@ -318,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn half_an_escape_is_held_back() {
+    fn holds_back_half_an_escape() {
         check(
             StreamingDocument::document(),
             &[r#"["a\"#],
@@ -341,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_turn_out_to_be_a_slip_is_held_back() {
+    fn holds_back_possible_errors() {
         let held = |piece, certain| {
             check(
                 StreamingDocument::document(),
@@ -361,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn doubts_are_not_kept_for_ever() {
+    fn doubtful_text_is_bounded() {
         let blank = " ".repeat(DOUBTED);
         let (piece, certain) = (format!("[1,{blank}"), format!("[1,{blank}"));
         check(
@@ -373,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_document_is_left_out() {
+    fn leaves_out_text_after_the_document() {
         let pieces = ["[1]", "\n```\nAnything else?"];
         check(
             StreamingDocument::document(),
@@ -390,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_left_out() {
+    fn leaves_out_text_that_is_not_json() {
         check(
             StreamingDocument::document(),
             &["[1, ", "'two']"],
@@ -406,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_and_talk_are_left_out() {
+    fn leaves_out_fences_and_prose() {
         let wrapped = StreamingDocument::wrapped_document;
         let pieces = ["Here you", " are:\n``", "`json\n", "[1, 2]\n```"];
         check(wrapped(), &pieces, "[1, 2]", Arrival::Whole);
@@ -427,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_begins_otherwise_is_unclear() {
+    fn an_unexpected_beginning_is_unclear() {
         let base = PartialDocument::read(r#"{"rows": ["alpha", "be"#).expect("a document");
         let after = || StreamingDocument::after(&base, r#""alpha", "be"#);
         check(after(), &[r#""al"#], "", Arrival::Awaited);

@@ -1,9 +1,9 @@
-//! Decodes the inside of a JSON string as it is written.
+//! Decodes the content of JSON strings.
 
 use std::borrow::Cow;
 
-/// The text a raw string stands for. An escape that is not whole, or half a surrogate pair,
-/// is left out; bytes that are not UTF-8 too.
+/// The decoded text of a raw string. Incomplete escapes, half surrogate pairs and bytes that are not
+/// UTF-8 are left out.
 pub(crate) fn decode(raw: &[u8]) -> Cow<'_, str> {
     if !raw.contains(&b'\\') {
         return crate::extract::clean_encoding(raw).text;
@@ -22,8 +22,8 @@ pub(crate) fn decode(raw: &[u8]) -> Cow<'_, str> {
     Cow::Owned(crate::extract::clean_encoding(&decoded).text.into_owned())
 }
 
-/// The code points that a raw string stands for, each with where its spelling ends. Half a
-/// surrogate pair counts as one, so that no two different strings look alike.
+/// The code points of a raw string, each with where it ends in the raw text. Half a surrogate pair
+/// counts as one, so different strings never compare equal.
 pub(crate) fn code_points(raw: &str) -> impl Iterator<Item = (u32, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -41,7 +41,7 @@ pub(crate) fn code_points(raw: &str) -> impl Iterator<Item = (u32, usize)> {
     })
 }
 
-/// The character that an escape at the front of `raw` stands for, and how many bytes it takes.
+/// Decodes the escape at the start of `raw`: the character, and the length of the escape.
 fn unescape(raw: &[u8]) -> (Option<char>, usize) {
     let character = match raw.get(1) {
         None => return (None, raw.len()),
@@ -70,7 +70,7 @@ fn unescape_unicode(raw: &[u8]) -> (Option<char>, usize) {
     (char::from_u32(u32::from(first)), 6)
 }
 
-/// The value of a `\uXXXX` at the front.
+/// The value of a `\uXXXX` at the start.
 fn code_unit(raw: &[u8]) -> Option<u16> {
     let digits = raw.strip_prefix(b"\\u")?.get(..4)?;
     let digits = std::str::from_utf8(digits).ok()?;

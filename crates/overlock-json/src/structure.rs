@@ -1,18 +1,18 @@
-//! Closes text that is known to be JSON as far as it goes, by its brackets and quotes alone.
+//! Closes text that is known to be a valid JSON prefix, using only its brackets and quotes.
 //!
-//! Sixty-four bytes at a time become bit masks; only brackets outside of strings are looked at
-//! one by one. What the last token is, and whether it can stay, is read backwards from the end.
-//! Nothing is validated: for text from an unknown writer there is [`close`](crate::close).
+//! Blocks of 64 bytes become bit masks, so only brackets outside of strings are visited one by one.
+//! The last token is read backwards from the end. Nothing is validated: use
+//! [`close`](crate::close) for text from an untrusted source.
 
 use crate::close::Closing;
 use crate::scan::Scanner;
 use crate::vector::{self, Blocks, Portable};
 
-/// How to close a cut text that is known to be well-formed, such as one's own base or the answer
-/// of a model that is held to the grammar.
+/// Closes a cut text that is known to be well-formed, such as an accepted base or an answer that was
+/// generated under a grammar.
 ///
-/// The same length and closers as [`Scanner::closing`](crate::Scanner::closing) comes to, many
-/// times faster. For malformed text the result is some length and some closers, never a panic.
+/// The result is that of [`Scanner::closing`](crate::Scanner::closing), but computed many times
+/// faster. For malformed text, the result is meaningless, but there is no panic.
 ///
 /// ```
 /// let text = br#"{"rows": [{"id": 1}, {"id": 2"#;
@@ -28,30 +28,30 @@ pub fn close_trusted(text: &[u8]) -> Option<Closing> {
     close_trusted_portable(text)
 }
 
-/// [`close_trusted`] as it works on a machine without vector instructions, for comparison.
+/// [`close_trusted`] without vector instructions, for comparison.
 #[doc(hidden)]
 pub fn close_trusted_portable(text: &[u8]) -> Option<Closing> {
     closing(text, &outline::<Portable>(text))
 }
 
-/// [`outline`] as work that can be done with or without vector instructions.
+/// [`outline`] as work for both kinds of instructions.
 struct Outlining;
 
 impl vector::Work for Outlining {
-    type Result = Outline;
+    type Result = OpenAtEnd;
 
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "it is compiled anew for each instruction set"
     )]
-    fn run<B: Blocks>(text: &[u8]) -> Outline {
+    fn run<B: Blocks>(text: &[u8]) -> OpenAtEnd {
         outline::<B>(text)
     }
 }
 
 /// What is open at the end of a text.
-struct Outline {
+struct OpenAtEnd {
     /// The openers of the open containers, outermost first.
     openers: Vec<u8>,
     /// The quote that opens the string in which the text ends.
@@ -64,7 +64,7 @@ struct Outline {
     clippy::inline_always,
     reason = "it is compiled anew for each instruction set"
 )]
-fn outline<B: Blocks>(text: &[u8]) -> Outline {
+fn outline<B: Blocks>(text: &[u8]) -> OpenAtEnd {
     let mut openers = vec![0_u8; 4096];
     let mut depth = 0;
     let mut quotes = Quotes::default();
@@ -98,7 +98,7 @@ fn outline<B: Blocks>(text: &[u8]) -> Outline {
     block(whole.len() * 64, &padded);
 
     openers.truncate(depth);
-    Outline {
+    OpenAtEnd {
         openers,
         open_string: quotes.is_open().then_some(quotes.last),
     }
@@ -131,15 +131,15 @@ impl Quotes {
         inside
     }
 
-    /// The bytes that a backslash before them takes the meaning of.
+    /// The bytes that are escaped by a backslash.
     #[inline]
     fn escaped_bytes(&mut self, backslash: u64) -> u64 {
         const EVEN: u64 = u64::MAX / 3;
         if backslash == 0 {
             return std::mem::take(&mut self.escaped);
         }
-        // In a run of backslashes every other one escapes its neighbour. Adding the starts of
-        // runs on odd positions carries through each run and so tells where it ends.
+        // In a run of backslashes, every other one escapes the next byte. Adding the starts of runs
+        // at odd positions carries through each run to its end.
         let backslash = backslash & !self.escaped;
         let follows = backslash << 1 | self.escaped;
         let odd_starts = backslash & !EVEN & !follows;
@@ -153,7 +153,7 @@ impl Quotes {
     }
 }
 
-fn closing(text: &[u8], outline: &Outline) -> Option<Closing> {
+fn closing(text: &[u8], outline: &OpenAtEnd) -> Option<Closing> {
     let Some(innermost) = outline.openers.last() else {
         return close_without_containers(text, outline);
     };
@@ -161,7 +161,7 @@ fn closing(text: &[u8], outline: &Outline) -> Option<Closing> {
         Some(quote) => end_in_string(text, quote, *innermost),
         None => end_outside(text, *innermost),
     };
-    // A closer is the character two after its opener.
+    // The code of a closing bracket is that of its opener plus two.
     closers.extend(
         outline
             .openers
@@ -172,8 +172,8 @@ fn closing(text: &[u8], outline: &Outline) -> Option<Closing> {
     Some(Closing { kept_len, closers })
 }
 
-/// Nothing is open: the root is whole, or a scalar, or has not begun.
-fn close_without_containers(text: &[u8], outline: &Outline) -> Option<Closing> {
+/// Nothing is open: the root is complete, a scalar, or missing.
+fn close_without_containers(text: &[u8], outline: &OpenAtEnd) -> Option<Closing> {
     let ends_container = matches!(trim_end(text).last(), Some(b'}' | b']'));
     if ends_container && outline.open_string.is_none() {
         return Some(Closing {
@@ -233,7 +233,7 @@ fn end_in_scalar(text: &[u8], trimmed: &[u8]) -> (usize, String) {
     if trimmed.len() < text.len() {
         return (text.len(), String::new());
     }
-    // Nothing follows the number, so that it may be only its beginning.
+    // Nothing follows the number, so it may be incomplete.
     let before = trim_end(&text[..start]);
     match before.strip_suffix(b":") {
         Some(key) => (before_key(key), String::new()),
@@ -241,22 +241,22 @@ fn end_in_scalar(text: &[u8], trimmed: &[u8]) -> (usize, String) {
     }
 }
 
-/// Whether a string in the innermost container, with `before` in front of it, is a key.
+/// Whether a string in the innermost container, after `before`, is a key.
 fn is_key(before: &[u8], innermost: u8) -> bool {
     innermost == b'{' && !before.ends_with(b":")
 }
 
-/// Where the text must end so that the member whose key ends it is gone.
+/// Where the text must end to drop the member whose key is at its end.
 fn before_key(text: &[u8]) -> usize {
     before_element(before_string(trim_end(text)))
 }
 
-/// Where the text must end so that the comma which ends it is gone.
+/// Where the text must end to drop the comma at its end.
 fn before_element(before: &[u8]) -> usize {
     before.strip_suffix(b",").unwrap_or(before).len()
 }
 
-/// What stands before the string that ends the text.
+/// The text before the string at its end.
 fn before_string(text: &[u8]) -> &[u8] {
     let mut rest = text.strip_suffix(b"\"").unwrap_or(text);
     while let Some(quote) = rest.iter().rposition(|byte| *byte == b'"') {

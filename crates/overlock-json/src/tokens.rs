@@ -1,7 +1,7 @@
-//! Reads JSON text token by token, and tells whether two tokens mean the same.
+//! Reads JSON text token by token, and compares tokens by meaning.
 //!
-//! White space, escapes (`é` and `\u00e9`) and the spelling of numbers make no difference.
-//! Any text can be read: what is not JSON comes as words.
+//! White space, escapes (`é` and `\u00e9`) and the notation of numbers make no difference. Any text
+//! can be read: text that is not JSON becomes words.
 
 use crate::strings;
 
@@ -10,23 +10,23 @@ pub(crate) enum TokenKind {
     /// One of `{}[],:`.
     Mark,
     String,
-    /// A number, a literal, or a word that is no JSON.
+    /// A number, a literal, or another word.
     Word,
 }
 
-/// A token and where it stands.
+/// A token and its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<'a> {
     pub(crate) kind: TokenKind,
     /// As written; a string without its quotes.
     pub(crate) raw: &'a str,
-    /// From its first byte, quotes included, …
+    /// Its first byte, including the quote.
     pub(crate) start: usize,
-    /// … to after its last.
+    /// The byte after it, including the quote.
     pub(crate) end: usize,
-    /// Whether the text began inside of it.
+    /// Whether the text begins inside of it.
     pub(crate) headless: bool,
-    /// Whether the text ended before it did, as far as one can see.
+    /// Whether the text seems to end inside of it.
     pub(crate) endless: bool,
 }
 
@@ -35,7 +35,7 @@ impl Token<'_> {
         self.kind == TokenKind::Mark && marks.contains(self.raw)
     }
 
-    /// How many characters it takes, quotes included.
+    /// Its number of characters, including quotes.
     pub(crate) fn characters(&self) -> usize {
         let quotes = match self.kind {
             TokenKind::String => usize::from(!self.headless) + usize::from(!self.endless),
@@ -44,7 +44,7 @@ impl Token<'_> {
         self.raw.chars().count() + quotes
     }
 
-    /// Where the written content begins: after the opening quote.
+    /// Where the content begins: after the opening quote.
     pub(crate) fn content_start(&self) -> usize {
         let quoted = self.kind == TokenKind::String && !self.headless;
         self.start + usize::from(quoted)
@@ -52,7 +52,7 @@ impl Token<'_> {
 }
 
 impl PartialEq for Token<'_> {
-    /// Whether two whole tokens mean the same.
+    /// Whether two complete tokens mean the same.
     fn eq(&self, other: &Self) -> bool {
         if self.kind != other.kind {
             return false;
@@ -74,7 +74,7 @@ impl PartialEq for Token<'_> {
     }
 }
 
-/// Whether two raw strings stand for the same text.
+/// Whether two raw strings decode to the same text.
 pub(crate) fn same_text(one: &str, another: &str) -> bool {
     let text = |raw| strings::code_points(raw).map(|(code_point, _)| code_point);
     text(one).eq(text(another))
@@ -174,7 +174,7 @@ fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Whether the byte at `at` is inside of a string, if the end of the text is (or is not).
+/// Whether the byte at `at` is inside of a string, given whether the end of the text is.
 pub(crate) fn is_inside_string(text: &str, at: usize, end_is_inside: bool) -> bool {
     let bytes = text.as_bytes();
     let mut inside = end_is_inside;
@@ -189,7 +189,7 @@ pub(crate) fn is_inside_string(text: &str, at: usize, end_is_inside: bool) -> bo
             .rev()
             .take_while(|byte| **byte == b'\\')
             .count();
-        // Outside of strings there are no backslashes.
+        // There are no backslashes outside of strings.
         if backslashes % 2 == 0 {
             inside = !inside;
         }
@@ -198,15 +198,15 @@ pub(crate) fn is_inside_string(text: &str, at: usize, end_is_inside: bool) -> bo
     inside
 }
 
-/// A longer number is compared as it is written: nobody spells it in another way, and reading it
-/// for every comparison would cost more than the text is long.
+/// A longer number is compared as text: other notations of it are unlikely, and parsing it for every
+/// comparison would not be linear.
 const LONGEST_NUMBER: usize = 64;
 
-/// A number by what it means.
+/// A number by its value.
 #[derive(PartialEq)]
 struct Number {
     negative: bool,
-    /// Without zeros in front and behind.
+    /// Without leading and trailing zeros.
     digits: String,
     exponent: i64,
 }

@@ -1,15 +1,15 @@
-//! Looks at many bytes in one step, with vector instructions where the machine has them.
+//! Classifies many bytes at once, with vector instructions if the machine has them.
 //!
-//! The only unsafe code of this crate is here: loads from arrays of known length, and the calls
-//! into functions that were compiled for instructions whose presence was just checked.
+//! This is the only unsafe code of the crate: loads from arrays of known length, and calls of
+//! functions that are compiled for instructions whose presence was checked.
 
-/// The next quote, backslash or control character from a byte on, or the end.
+/// The first quote, backslash or control character from a byte on, or the end.
 #[inline]
 pub(crate) fn string_stop(bytes: &[u8], at: usize) -> usize {
     string_stop_or(b'"', bytes, at)
 }
 
-/// The next byte that stops a string, or `also`, from a byte on; or the end.
+/// The first byte from `at` on that stops a string or is `also`, or the end.
 #[inline]
 pub(crate) fn string_stop_or(also: u8, bytes: &[u8], mut at: usize) -> usize {
     while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -28,7 +28,7 @@ pub(crate) fn string_stop_or(also: u8, bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The next byte from `at` on that is no white space of JSON's, or the end.
+/// The first byte from `at` on that is not JSON white space, or the end.
 #[inline]
 pub(crate) fn white_space_stop(bytes: &[u8], mut at: usize) -> usize {
     while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -44,12 +44,12 @@ pub(crate) fn white_space_stop(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The next byte from `at` on that is no digit, or the end.
+/// The first byte from `at` on that is not a digit, or the end.
 #[inline]
 pub(crate) fn digits_end(bytes: &[u8], mut at: usize) -> usize {
     const EACH: u64 = u64::from_le_bytes([1; 8]);
     while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
-        // Less what all digits have in common, a digit is below ten and nothing else is.
+        // Without the bits that all digits share, only digits are below ten.
         let rest = u64::from_le_bytes(*eight) ^ (EACH * 0x30);
         let above = (((rest & (EACH * 0x7F)) + EACH * 0x76) | rest) & (EACH * 0x80);
         if above != 0 {
@@ -63,7 +63,7 @@ pub(crate) fn digits_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// A bit for each byte that is white space of JSON's.
+/// A bit for each byte that is JSON white space.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn white_space(block: &[u8; 16]) -> u32 {
@@ -113,7 +113,7 @@ fn string_stops(block: &[u8; 16], also: u8) -> u32 {
     unsafe { compiled(block, also) }.cast_unsigned()
 }
 
-/// The same without vector instructions; where those are used, the tests compare the two.
+/// The same functions without vector instructions, also for comparison in tests.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod portable {
     #[inline]
@@ -129,8 +129,8 @@ mod portable {
     }
 
     #[inline]
-    fn bits(block: &[u8; 16], is_wanted: impl Fn(u8) -> bool) -> u32 {
-        let bit = |(at, byte): (usize, &u8)| u32::from(is_wanted(*byte)) << at;
+    fn bits(block: &[u8; 16], is_set: impl Fn(u8) -> bool) -> u32 {
+        let bit = |(at, byte): (usize, &u8)| u32::from(is_set(*byte)) << at;
         block.iter().enumerate().map(bit).sum()
     }
 }
@@ -145,7 +145,7 @@ pub(crate) struct Masks {
     pub(crate) close: u64,
 }
 
-/// A way to classify bytes. Every one gives the same masks.
+/// An implementation of the classification. All implementations give the same masks.
 pub(crate) trait Blocks {
     fn masks(bytes: &[u8; 64]) -> Masks;
 
@@ -209,7 +209,7 @@ pub(crate) trait Work {
     fn run<B: Blocks>(text: &[u8]) -> Self::Result;
 }
 
-/// Does the work with vector instructions; nothing if the machine has not got them.
+/// Does the work with vector instructions; none if the machine does not have them.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn with_avx2<W: Work>(text: &[u8]) -> Option<W::Result> {
     #[target_feature(enable = "avx2,pclmulqdq")]
@@ -290,7 +290,7 @@ fn carryless_prefix_xor(bits: u64) -> u64 {
     use std::arch::x86_64::{
         _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
     };
-    // Multiplying by all ones without carries adds up every bit below.
+    // A carry-less multiplication by all ones sums all lower bits.
     let product =
         _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits.cast_signed()), _mm_set1_epi8(-1));
     _mm_cvtsi128_si64(product).cast_unsigned()
@@ -324,7 +324,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn digits_end_where_something_else_stands(
+        fn digits_end_at_the_first_other_byte(
             digits in "[0-9]{0,20}",
             bytes in prop::collection::vec(any::<u8>(), 0..12),
         ) {
@@ -337,7 +337,7 @@ mod tests {
         }
 
         #[test]
-        fn vector_instructions_see_what_plain_code_sees(block in any::<[u8; 16]>(), at in 0..16_usize, byte in prop::sample::select(&b"\"\\ \n\r\t{}[]\x1f\x20\x7f\x80\xff"[..])) {
+        fn vector_instructions_agree_with_plain_code(block in any::<[u8; 16]>(), at in 0..16_usize, byte in prop::sample::select(&b"\"\\ \n\r\t{}[]\x1f\x20\x7f\x80\xff"[..])) {
             let mut block = block;
             block[at] = byte;
             for also in *b"\"'\xE2" {
@@ -347,7 +347,7 @@ mod tests {
         }
 
         #[test]
-        fn every_way_to_classify_gives_the_same_masks(bytes in prop::collection::vec(prop::sample::select(&b"\"\\{}[] a\x80\xff\x00;]|"[..]), 64)) {
+        fn all_implementations_give_the_same_masks(bytes in prop::collection::vec(prop::sample::select(&b"\"\\{}[] a\x80\xff\x00;]|"[..]), 64)) {
             let bytes: [u8; 64] = bytes.try_into().expect("sixty-four were drawn");
             let plain = |wanted: &[u8]| (0..64).filter(|at| wanted.contains(&bytes[*at])).map(|at| 1_u64 << at).sum::<u64>();
             let masks = Portable::masks(&bytes);

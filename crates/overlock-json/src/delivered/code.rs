@@ -1,4 +1,4 @@
-//! Counts the lines of code in a string that comes in pieces, as written.
+//! Counts the lines of code in a raw string that arrives in pieces.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,12 @@ pub(super) struct CodeLines {
     ended: usize,
     /// Whether another has begun.
     begun: bool,
-    escape: Escape,
+    escape: CodeEscape,
 }
 
-/// How far an escape sequence has come.
+/// The progress in an escape sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-enum Escape {
+enum CodeEscape {
     #[default]
     No,
     Backslash,
@@ -25,7 +25,7 @@ enum Escape {
 }
 
 impl CodeLines {
-    /// How many lines there are; what an unfinished escape stands for is not there yet.
+    /// The number of lines, without an unfinished escape.
     pub(super) fn count(&self) -> usize {
         self.ended + usize::from(self.begun)
     }
@@ -33,26 +33,26 @@ impl CodeLines {
     /// Reads the next piece.
     pub(super) fn extend(&mut self, raw: &[u8]) {
         for &byte in raw {
-            self.read(byte);
+            self.add_byte(byte);
         }
     }
 
-    fn read(&mut self, byte: u8) {
+    fn add_byte(&mut self, byte: u8) {
         self.escape = match self.escape {
-            Escape::No if byte == b'\\' => Escape::Backslash,
-            Escape::Backslash if byte == b'u' => Escape::Unicode {
+            CodeEscape::No if byte == b'\\' => CodeEscape::Backslash,
+            CodeEscape::Backslash if byte == b'u' => CodeEscape::Unicode {
                 digits: 0,
                 value: 0,
             },
-            Escape::No => self.character(false),
-            Escape::Backslash => self.character(byte == b'n'),
-            Escape::Unicode { digits, value } => {
+            CodeEscape::No => self.character(false),
+            CodeEscape::Backslash => self.character(byte == b'n'),
+            CodeEscape::Unicode { digits, value } => {
                 let digit = char::from(byte).to_digit(16).unwrap_or_default();
                 let value = value << 4 | digit;
                 if digits >= 3 {
                     self.character(value == u32::from('\n'))
                 } else {
-                    Escape::Unicode {
+                    CodeEscape::Unicode {
                         digits: digits + 1,
                         value,
                     }
@@ -61,10 +61,10 @@ impl CodeLines {
         };
     }
 
-    /// Counts a whole character, after which no escape is open.
-    fn character(&mut self, is_line_break: bool) -> Escape {
+    /// Counts a complete character, after which no escape is open.
+    fn character(&mut self, is_line_break: bool) -> CodeEscape {
         self.begun = !is_line_break;
         self.ended += usize::from(is_line_break);
-        Escape::No
+        CodeEscape::No
     }
 }

@@ -1,18 +1,18 @@
-//! Keeps the first and the last lines of a list that may be of any length.
+//! Stores the first and the last lines of a list of any length.
 
 use serde::{Deserialize, Serialize};
 
-/// How many lines are kept at either end.
+/// How many lines are stored at either end.
 const KEPT: usize = 10;
 
-/// A list of lines in the order of their numbers, of which only both ends are kept.
+/// A list of lines, ordered by number, of which only both ends are stored.
 ///
-/// A line is entered when it is known to come and settled when nothing can change it any more.
-/// Both may happen out of order, since what is open goes on after what is inside of it.
+/// A line is inserted when its container begins and settled when it is final. Both may happen out of
+/// order, because outer containers end after inner ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ledger {
     count: usize,
-    /// The entries with the least numbers, in order.
+    /// The entries with the smallest numbers, in order.
     first: Vec<Entry>,
     /// The entries with the greatest numbers, in order.
     last: Vec<Entry>,
@@ -21,17 +21,17 @@ pub(super) struct Ledger {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     number: usize,
-    /// The line, once it is settled.
+    /// The line, once settled.
     line: Option<String>,
 }
 
 impl Ledger {
-    /// How many lines there are.
+    /// The number of lines.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// Enters a line that will be settled later.
+    /// Inserts a line that will be settled later.
     pub(super) fn insert(&mut self, number: usize) {
         self.count += 1;
         insert_in_order(&mut self.first, number);
@@ -42,7 +42,7 @@ impl Ledger {
         }
     }
 
-    /// Whether a line is among those that are kept.
+    /// Whether a line is stored.
     pub(super) fn shows(&self, number: usize) -> bool {
         [&self.first, &self.last]
             .into_iter()
@@ -50,7 +50,7 @@ impl Ledger {
             .any(|entry| entry.number == number)
     }
 
-    /// Settles a line, if it is kept.
+    /// Settles a line, if it is stored.
     pub(super) fn settle(&mut self, number: usize, line: &str) {
         for entry in self.first.iter_mut().chain(&mut self.last) {
             if entry.number == number {
@@ -59,7 +59,7 @@ impl Ledger {
         }
     }
 
-    /// The lines to show; `open` tells those that are not settled yet.
+    /// The lines to show; `open` returns those that are not settled yet.
     pub(super) fn lines(&self, open: impl Fn(usize) -> Option<String>) -> Vec<String> {
         let show = |entry: &Entry| entry.line.clone().or_else(|| open(entry.number));
         let mut lines: Vec<String> = self.first.iter().filter_map(show).collect();

@@ -1,23 +1,21 @@
-//! Counts what a document has brought so far.
+//! Counts the sections and records of a document while it arrives.
 //!
-//! [`Delivered`] listens to a [`Scanner`](crate::Scanner) and grows with the document. It keeps
-//! only what is open, the lines it may have to show (the first ten and the last
-//! ten) and how many there are, so a million sections cost no more than twenty.
+//! [`Delivered`] is a visitor of a [`Scanner`](crate::Scanner). It stores only the open containers,
+//! the number of lines, and the first and last ten lines, so a million sections cost no more than
+//! twenty.
 //!
-//! Sections and arrays of records are both counted from the start, because what
-//! kind of document it is may show late; sections win. Where the shape leaves
-//! room, it is read as follows:
+//! Sections and arrays of records are both counted from the start, because the kind of the document
+//! may become clear late; sections take precedence. The rules in detail:
 //!
-//! - A section is an object in any array under the key `sections` that has a
-//!   whole string under `content_type`. Until that has come it is none.
-//! - `items`, `rows` and `code` count wherever they stand in the section, except
-//!   within an item or row: a list in a list is one item.
-//! - An array is one of records from the moment an object opens in it, but only
-//!   whole objects count. A root array is shown as `/`.
-//! - Lines of code are counted as an editor does: a line break at the end begins no line.
-//! - What lies deeper than 100,000 levels is not counted: no section or record that somebody
-//!   wants to hear of does, and a text may open a billion brackets.
-//! - Long names are cut and deep pointers lose their middle: a line is there to be shown.
+//! - A section is an object in any array under the key `sections` that has a complete string under
+//!   `content_type`.
+//! - `items`, `rows` and `code` count anywhere in the section, except within an item or row: a
+//!   nested list is one item.
+//! - An array counts as one of records as soon as an object opens in it, but only complete objects
+//!   count. A root array is shown as `/`.
+//! - Lines of code are counted as in an editor: a line break at the end begins no line.
+//! - Nothing deeper than 100,000 levels is counted, because a text may open a billion brackets.
+//! - Long names are cut, and the middle of deep pointers is elided.
 
 mod code;
 mod ledger;
@@ -32,15 +30,15 @@ use serde::{Deserialize, Serialize};
 use crate::scan::{Container, Scalar, Visitor};
 use crate::{NoJson, PartialDocument};
 use ledger::Ledger;
-use section::{Counted, Reading, Section, shown, with_count};
+use section::{Counted, Section, SectionString, shown_name, with_count};
 
-/// Deeper than this nothing is counted.
+/// Nothing deeper than this is counted.
 const COUNTED_LEVELS: usize = 100_000;
 
-/// Pointers with more levels than this lose their middle.
+/// The middle of pointers with more levels than this is elided.
 const SHOWN_LEVELS: usize = 40;
 
-/// What a document has brought so far, kept up as it grows.
+/// The content of a document so far, counted while it arrives.
 ///
 /// ```
 /// use overlock_json::{Delivered, Scanner};
@@ -53,26 +51,26 @@ const SHOWN_LEVELS: usize = 40;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivered {
     /// The open containers, the root first.
-    frames: Vec<Frame>,
+    frames: Vec<CountedFrame>,
     /// How many containers are open beyond those.
     uncounted: usize,
-    /// The open objects that are sections or may turn out to be, the outermost first.
+    /// The open objects that are or may become sections, the outermost first.
     open_sections: Vec<Section>,
-    /// How many containers have opened; the number of each is its place in the order of lines.
+    /// How many containers have opened. The number of each determines the order of lines.
     opened: usize,
-    reading: Option<Reading>,
+    reading: Option<SectionString>,
     sections: Ledger,
     records: Ledger,
 }
 
 /// An open container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Frame {
+struct CountedFrame {
     number: usize,
     position: Position,
 }
 
-/// An open container and the place of the current element in it.
+/// An open container and the position of the current element in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Position {
     Object {
@@ -81,13 +79,13 @@ enum Position {
     },
     Array {
         index: usize,
-        /// How many whole objects it holds, once one has begun.
+        /// How many complete objects it contains, once one has begun.
         records: Option<usize>,
         role: Role,
     },
 }
 
-/// What the items of an array are to the count.
+/// What the items of an array count as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Role {
     Plain,
@@ -95,7 +93,7 @@ enum Role {
     Counted(Counted),
 }
 
-/// Counts what the document in a text holds, whole or cut.
+/// Counts the content of the document in a text, complete or cut.
 ///
 /// ```
 /// let text = r#"{"people": [{"name": "Ada"}, {"name": "Grace"}, {"na"#;
@@ -107,14 +105,14 @@ pub fn delivered<T: AsRef<[u8]> + ?Sized>(text: &T) -> Result<Delivered, NoJson>
 }
 
 impl Delivered {
-    /// How many sections have begun and said what they are.
+    /// How many sections have a content type.
     pub fn section_count(&self) -> usize {
         self.sections.count()
     }
 
-    /// One line for each section or, where there are none, for each array of records.
+    /// One line for each section or, if there are none, for each array of records.
     ///
-    /// Of more than twenty the first ten and the last ten, with their number between.
+    /// Of more than twenty lines, the first and the last ten, with the number of the others between.
     pub fn lines(&self) -> Vec<String> {
         if self.sections.count() > 0 {
             self.sections.lines(|number| self.open_section_line(number))
@@ -148,7 +146,7 @@ impl Delivered {
         with_count(&format!("- {pointer}"), records, "record")
     }
 
-    /// What an array is to the count, told by the key it stands under.
+    /// What the items of an array count as, by the key of the array.
     fn role(&self) -> Role {
         let Some(Position::Object { key, .. }) = self.frames.last().map(|frame| &frame.position)
         else {
@@ -167,9 +165,9 @@ impl Delivered {
         }
     }
 
-    /// Notes that an object has begun, and says whether it may be a section.
-    fn object_begins(&mut self) -> bool {
-        let Some(Frame { number, position }) = self.frames.last_mut() else {
+    /// Counts an object that begins; returns whether it may be a section.
+    fn begin_object(&mut self) -> bool {
+        let Some(CountedFrame { number, position }) = self.frames.last_mut() else {
             return false;
         };
         let Position::Array { records, role, .. } = position else {
@@ -182,8 +180,8 @@ impl Delivered {
         *role == Role::Sections
     }
 
-    /// Notes that a value in the innermost open container is whole.
-    fn value_ended(&mut self, container: Option<Container>) {
+    /// Counts a complete value in the innermost open container.
+    fn end_value(&mut self, container: Option<Container>) {
         let Some(frame) = self.frames.last_mut() else {
             return;
         };
@@ -204,16 +202,16 @@ impl Delivered {
         }
     }
 
-    /// What the string that begins now is to the count.
-    fn reading_begins(&self) -> Option<Reading> {
+    /// What to read the string for that begins now, if it counts.
+    fn begin_string(&self) -> Option<SectionString> {
         let section = self.open_sections.last()?;
         let Position::Object { key, is_section } = &self.frames.last()?.position else {
             return None;
         };
         match key.as_str() {
-            "id" if *is_section => Some(Reading::id()),
-            "content_type" if *is_section => Some(Reading::content_type()),
-            "code" if !section.is_counting => Some(Reading::code()),
+            "id" if *is_section => Some(SectionString::id()),
+            "content_type" if *is_section => Some(SectionString::content_type()),
+            "code" if !section.is_counting => Some(SectionString::code()),
             _ => None,
         }
     }
@@ -229,7 +227,7 @@ impl Visitor for Delivered {
         self.opened += 1;
         let position = match container {
             Container::Object => {
-                let is_section = self.object_begins();
+                let is_section = self.begin_object();
                 if is_section {
                     self.open_sections.push(Section::new(number));
                 }
@@ -250,21 +248,21 @@ impl Visitor for Delivered {
                 }
             }
         };
-        self.frames.push(Frame { number, position });
+        self.frames.push(CountedFrame { number, position });
     }
 
     fn close(&mut self, container: Container) {
         if self.uncounted > 0 {
             self.uncounted -= 1;
             if self.uncounted == 0 {
-                self.value_ended(Some(container));
+                self.end_value(Some(container));
             }
             return;
         }
         let Some(depth) = self.frames.len().checked_sub(1) else {
             return;
         };
-        let Frame {
+        let CountedFrame {
             number,
             ref position,
         } = self.frames[depth];
@@ -293,7 +291,7 @@ impl Visitor for Delivered {
             }
         }
         self.frames.pop();
-        self.value_ended(Some(container));
+        self.end_value(Some(container));
     }
 
     fn key(&mut self, raw: &[u8]) {
@@ -303,7 +301,7 @@ impl Visitor for Delivered {
         if let Some(Position::Object { key, .. }) =
             self.frames.last_mut().map(|frame| &mut frame.position)
         {
-            *key = shown(raw);
+            *key = shown_name(raw);
         }
     }
 
@@ -312,7 +310,7 @@ impl Visitor for Delivered {
             return;
         }
         if self.reading.is_none() {
-            self.reading = self.reading_begins();
+            self.reading = self.begin_string();
         }
         if let Some(reading) = &mut self.reading {
             reading.extend(raw);
@@ -326,12 +324,12 @@ impl Visitor for Delivered {
         if let (Some(reading), Some(section)) = (self.reading.take(), self.open_sections.last_mut())
         {
             let was_known = section.is_known();
-            section.take(reading);
+            section.add_string(reading);
             if section.is_known() && !was_known {
                 self.sections.insert(section.number);
             }
         }
-        self.value_ended(None);
+        self.end_value(None);
     }
 }
 
@@ -344,8 +342,8 @@ impl Display for Delivered {
     }
 }
 
-/// The JSON Pointer of what stands in the innermost of some open containers.
-struct Pointer<'a>(&'a [Frame]);
+/// The JSON Pointer of the current element of the innermost container.
+struct Pointer<'a>(&'a [CountedFrame]);
 
 impl Display for Pointer<'_> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
@@ -370,8 +368,8 @@ impl Display for Pointer<'_> {
     }
 }
 
-/// The current element of a container as a part of a JSON Pointer.
-impl Display for Frame {
+/// The current element of a container, as a segment of a JSON Pointer.
+impl Display for CountedFrame {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match &self.position {
             Position::Object { key, .. } if key.contains(['~', '/']) => {

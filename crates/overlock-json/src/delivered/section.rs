@@ -1,18 +1,18 @@
-//! Counts what one section holds.
+//! Counts the content of one section.
 
 use serde::{Deserialize, Serialize};
 
 use super::code::CodeLines;
 use crate::strings::decode;
 
-/// Names are shown up to this many bytes as written.
+/// How many raw bytes of a name are shown.
 const LONGEST_NAME: usize = 100;
 
-/// An open object that is a section, or will be one when its content type comes.
+/// An open object that is a section, or becomes one when its content type arrives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Section {
     pub(super) number: usize,
-    /// Whether an array of items or rows is open in it: what is inside of those counts no more.
+    /// Whether an array of items or rows is open in it, inside of which nothing counts.
     pub(super) is_counting: bool,
     id: Option<String>,
     content_type: Option<String>,
@@ -21,22 +21,22 @@ pub(super) struct Section {
     code_lines: usize,
 }
 
-/// What the items of an array in a section count as.
+/// What the items of an array in a section are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Counted {
     Items,
     Rows,
 }
 
-/// A string that is being read because the section wants it.
+/// A string that counts for the section, while it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Reading {
+pub(super) enum SectionString {
     Id(Vec<u8>),
     ContentType(Vec<u8>),
     Code(CodeLines),
 }
 
-impl Reading {
+impl SectionString {
     pub(super) fn id() -> Self {
         Self::Id(Vec::new())
     }
@@ -53,7 +53,7 @@ impl Reading {
     pub(super) fn extend(&mut self, raw: &[u8]) {
         match self {
             Self::Id(name) | Self::ContentType(name) => {
-                // One byte more than is shown tells that the name goes on.
+                // One byte more than is shown, to know that the name is longer.
                 let room = (LONGEST_NAME + 1).saturating_sub(name.len());
                 name.extend_from_slice(&raw[..raw.len().min(room)]);
             }
@@ -75,12 +75,12 @@ impl Section {
         }
     }
 
-    /// Whether it has said what it is.
+    /// Whether it has a content type.
     pub(super) fn is_known(&self) -> bool {
         self.content_type.is_some()
     }
 
-    /// Counts a whole item or row.
+    /// Counts a complete item or row.
     pub(super) fn count(&mut self, counted: Counted) {
         match counted {
             Counted::Items => self.items += 1,
@@ -88,24 +88,24 @@ impl Section {
         }
     }
 
-    /// Takes in a string that has ended.
-    pub(super) fn take(&mut self, reading: Reading) {
+    /// Adds a complete string.
+    pub(super) fn add_string(&mut self, reading: SectionString) {
         match reading {
-            Reading::Id(raw) => self.id = Some(shown(&raw)),
-            Reading::ContentType(raw) => self.content_type = Some(shown(&raw)),
-            Reading::Code(lines) => self.code_lines += lines.count(),
+            SectionString::Id(raw) => self.id = Some(shown_name(&raw)),
+            SectionString::ContentType(raw) => self.content_type = Some(shown_name(&raw)),
+            SectionString::Code(lines) => self.code_lines += lines.count(),
         }
     }
 
-    /// The line for the section, with the code that is being read in it.
-    pub(super) fn line(&self, reading: Option<&Reading>) -> Option<String> {
+    /// The line for the section, including the code that is being read.
+    pub(super) fn line(&self, reading: Option<&SectionString>) -> Option<String> {
         let content_type = self.content_type.as_ref()?;
         let line = match &self.id {
             Some(id) => format!("- {content_type} \"{id}\""),
             None => format!("- {content_type}"),
         };
         let code_lines = match reading {
-            Some(Reading::Code(lines)) => self.code_lines + lines.count(),
+            Some(SectionString::Code(lines)) => self.code_lines + lines.count(),
             _ => self.code_lines,
         };
         let counts = [
@@ -119,7 +119,7 @@ impl Section {
             "bullet_list" => Some(items),
             "table" => Some(rows),
             "code_block" => Some(lines),
-            // A type of someone else's: whatever it turns out to hold.
+            // An unknown type shows the first count that is not zero.
             _ => counts.into_iter().find(|(count, _)| *count > 0),
         };
         Some(match count {
@@ -135,8 +135,8 @@ pub(super) fn with_count(line: &str, count: usize, noun: &str) -> String {
     format!("{line} with {count} {noun}{plural}")
 }
 
-/// A name as it stands in a line: decoded, on one line, and not too long.
-pub(super) fn shown(raw: &[u8]) -> String {
+/// A name in a line: decoded, on one line, and not too long.
+pub(super) fn shown_name(raw: &[u8]) -> String {
     let kept = &raw[..raw.len().min(LONGEST_NAME)];
     let mut name = decode(kept).replace(char::is_control, " ");
     if kept.len() < raw.len() {

@@ -1,4 +1,4 @@
-//! Counts documents at once, in pieces, and across a storage of the count.
+//! Counts documents at once, in pieces, and across serialisation.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn check(text: &str, lines: &[&str]) {
 }
 
 #[test]
-fn tells_each_section_with_what_it_holds() {
+fn shows_each_section_with_its_content() {
     let document = json!({"sections": [
         {"id": "intro", "content_type": "heading", "elements": [{"content": {"text": "Hello"}}]},
         {"content_type": "paragraph", "elements": [{"content": {"text": "a\nb"}}]},
@@ -44,7 +44,7 @@ fn tells_each_section_with_what_it_holds() {
 }
 
 #[test]
-fn counts_what_stands_in_the_section_itself() {
+fn counts_direct_content_of_a_section() {
     check(
         r#"{"sections": [{"items": [1, 2], "content_type": "bullet_list"}, {"rows": [[]], "content_type": "table"}]}"#,
         &["- bullet_list with 2 items", "- table with 1 row"],
@@ -52,7 +52,7 @@ fn counts_what_stands_in_the_section_itself() {
 }
 
 #[test]
-fn only_whole_items_and_rows_count() {
+fn counts_only_complete_items_and_rows() {
     let list = r#"{"sections": [{"content_type": "bullet_list", "elements": [{"items": ["a", "b"#;
     check(list, &["- bullet_list with 1 item"]);
     check(&format!("{list}\""), &["- bullet_list with 2 items"]);
@@ -62,7 +62,7 @@ fn only_whole_items_and_rows_count() {
 }
 
 #[test]
-fn half_a_string_of_code_counts_the_lines_it_has() {
+fn counts_the_lines_of_a_cut_string_of_code() {
     for (code, line) in [
         ("", "- code_block with 0 lines"),
         ("a", "- code_block with 1 line"),
@@ -80,7 +80,7 @@ fn half_a_string_of_code_counts_the_lines_it_has() {
 }
 
 #[test]
-fn a_section_without_a_whole_content_type_is_not_told() {
+fn a_section_needs_a_complete_content_type() {
     check(
         r#"{"sections": [{"id": "a", "rows": [[1]], "content_type": "tab"#,
         &["- /sections with 0 records"],
@@ -92,7 +92,7 @@ fn a_section_without_a_whole_content_type_is_not_told() {
 }
 
 #[test]
-fn what_is_inside_an_item_or_row_counts_no_more() {
+fn content_of_items_and_rows_does_not_count() {
     check(
         r#"{"sections": [{"content_type": "bullet_list", "items": [{"items": [1, 2, 3]}, {"items": [4]}], "more": {"items": [5]}}]}"#,
         &["- bullet_list with 3 items"],
@@ -104,7 +104,7 @@ fn what_is_inside_an_item_or_row_counts_no_more() {
 }
 
 #[test]
-fn sections_within_a_section_are_told_in_the_order_of_their_beginning() {
+fn nested_sections_are_shown_in_order() {
     check(
         r#"{"sections": [{"sections": [{"content_type": "table", "rows": [1]}], "content_type": "bullet_list", "items": [1, 2]"#,
         &["- bullet_list with 2 items", "- table with 1 row"],
@@ -112,7 +112,7 @@ fn sections_within_a_section_are_told_in_the_order_of_their_beginning() {
 }
 
 #[test]
-fn an_unknown_content_type_shows_what_it_holds() {
+fn an_unknown_content_type_shows_its_content() {
     check(
         r#"{"sections": [{"content_type": "steps", "items": [1]}, {"content_type": "quote"}]}"#,
         &["- steps with 1 item", "- quote"],
@@ -120,7 +120,7 @@ fn an_unknown_content_type_shows_what_it_holds() {
 }
 
 #[test]
-fn tells_arrays_of_records_where_there_are_no_sections() {
+fn shows_arrays_of_records_without_sections() {
     check(r#"{"items": [{}, {}, {"a"#, &["- /items with 2 records"]);
     check(r#"[{"a": 1}]"#, &["- / with 1 record"]);
     check(
@@ -137,7 +137,7 @@ fn tells_arrays_of_records_where_there_are_no_sections() {
 }
 
 #[test]
-fn of_more_than_twenty_lines_both_ends_are_shown() {
+fn shows_both_ends_of_more_than_twenty_lines() {
     let lines = |count: usize| {
         let sections: Vec<Value> = (0..count)
             .map(|id| json!({"id": id.to_string(), "content_type": "image"}))
@@ -157,7 +157,7 @@ fn count_lines(document: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_line_stays_short_whatever_it_names() {
+fn lines_stay_short() {
     let long = "é".repeat(1000);
     let section = format!(r#"{{"sections": [{{"id": "{long}", "content_type": "image"}}"#);
     let id = "é".repeat(50);
@@ -175,7 +175,7 @@ fn a_line_stays_short_whatever_it_names() {
 }
 
 #[test]
-fn what_lies_too_deep_is_passed_over_and_the_count_goes_on() {
+fn skips_levels_that_are_too_deep() {
     let levels = 1_000_000;
     let deep = format!("{}{{\"b\": 1}}{}", "[".repeat(levels), "]".repeat(levels));
     let sections = format!(
@@ -185,7 +185,7 @@ fn what_lies_too_deep_is_passed_over_and_the_count_goes_on() {
 }
 
 #[test]
-fn a_million_sections_leave_no_more_than_twenty() {
+fn stores_at_most_twenty_lines() {
     let mut delivered = Delivered::default();
     let mut scanner = Scanner::new();
     scanner.feed_with(br#"{"sections": ["#, &mut delivered);
@@ -245,7 +245,7 @@ fn object(members: Vec<(&str, Value)>) -> Value {
     Value::Object(members.collect())
 }
 
-/// The lines of a whole document, counted on the tree.
+/// The lines of a complete document, counted on its tree.
 #[derive(Default)]
 struct Tree {
     sections: Vec<String>,
@@ -260,7 +260,7 @@ struct Counts {
 }
 
 impl Tree {
-    /// Walks a value that stands under `key`; an item of an array stands under none.
+    /// Walks a value under `key`; an item of an array has no key.
     fn walk(
         &mut self,
         value: &Value,
@@ -358,7 +358,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn pieces_and_storage_change_nothing(document in documents(), sizes in prop::collection::vec(1..200_usize, 1..20)) {
+    fn pieces_and_serialisation_change_nothing(document in documents(), sizes in prop::collection::vec(1..200_usize, 1..20)) {
         let (mut scanner, mut delivered) = (Scanner::new(), Delivered::default());
         let mut read = 0;
         for size in sizes.into_iter().cycle() {
@@ -379,7 +379,7 @@ proptest! {
     }
 
     #[test]
-    fn a_whole_document_counts_like_its_tree(document in documents()) {
+    fn a_complete_document_counts_like_its_tree(document in documents()) {
         let tree = {
             let mut tree = Tree::default();
             let value = serde_json::from_str(&document).expect("the document is whole");

@@ -1,8 +1,7 @@
-//! Makes text of any bytes.
+//! Drops bytes that are not UTF-8.
 //!
-//! A stream cut in the middle of a character leaves bytes that are not UTF-8.
-//! They are dropped, not replaced: a replacement character would be data that the
-//! model never wrote.
+//! A stream that is cut inside a character leaves such bytes. They are not replaced, because a
+//! replacement character would be data that the model never wrote.
 
 use std::borrow::Cow;
 
@@ -15,7 +14,7 @@ pub struct Cleaned<'a> {
     pub dropped: usize,
 }
 
-/// Drops the bytes that are not UTF-8 and says how many.
+/// Drops the bytes that are not UTF-8 and counts them.
 ///
 /// ```
 /// let cleaned = overlock_json::clean_encoding(b"[\"caf\xC3\"]");
@@ -30,16 +29,16 @@ pub fn clean_encoding(bytes: &[u8]) -> Cleaned<'_> {
     }
 }
 
-/// Where bytes were left out of a text, so that an offset can be told in the text as it was given.
+/// Where bytes were dropped from a text, to map offsets back to the given text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shifts {
-    /// Offsets in the shorter text, ascending, each with how many bytes are missing up to it.
+    /// Offsets in the shorter text, ascending, each with the number of bytes missing before it.
     steps: Vec<(usize, usize)>,
 }
 
 impl Shifts {
-    /// Notes that `count` bytes are missing before the byte `offset` of the shorter text.
-    pub(crate) fn note(&mut self, offset: usize, count: usize) {
+    /// Adds `count` bytes that are missing before the byte `offset` of the shorter text.
+    pub(crate) fn add(&mut self, offset: usize, count: usize) {
         let total = self.total() + count;
         match self.steps.last_mut() {
             Some(last) if last.0 == offset => last.1 = total,
@@ -47,12 +46,12 @@ impl Shifts {
         }
     }
 
-    /// How many bytes are missing in all.
+    /// The total number of missing bytes.
     pub(crate) fn total(&self) -> usize {
         self.steps.last().map_or(0, |step| step.1)
     }
 
-    /// The offset in the text as it was given of an offset in the shorter text.
+    /// Maps an offset in the shorter text to the given text.
     pub(crate) fn restore(&self, offset: usize) -> usize {
         let before = self.steps.partition_point(|step| step.0 <= offset);
         match before.checked_sub(1) {
@@ -61,7 +60,7 @@ impl Shifts {
         }
     }
 
-    /// The first offset, in the text as it was given, of each run that is missing.
+    /// The first offset of each missing run, in the given text.
     pub(crate) fn offsets(&self) -> impl Iterator<Item = usize> {
         let mut missing = 0;
         self.steps.iter().map(move |&(offset, total)| {
@@ -72,7 +71,7 @@ impl Shifts {
     }
 }
 
-/// The text without the bytes that are not UTF-8, and where they were.
+/// Drops the bytes that are not UTF-8 and returns where they were.
 pub(crate) fn drop_bytes(bytes: &[u8]) -> (Cow<'_, str>, Shifts) {
     let mut shifts = Shifts::default();
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -82,7 +81,7 @@ pub(crate) fn drop_bytes(bytes: &[u8]) -> (Cow<'_, str>, Shifts) {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         if !chunk.invalid().is_empty() {
-            shifts.note(text.len(), chunk.invalid().len());
+            shifts.add(text.len(), chunk.invalid().len());
         }
     }
     (Cow::Owned(text), shifts)

@@ -1,33 +1,31 @@
-//! Weighs the candidates for a document against one another.
+//! Scores the candidates for a document.
 //!
-//! A candidate's score is its JSON-like bytes (brackets, quoted strings, numbers,
-//! literals, names before a colon) less the bytes of its bare words; what is
-//! nested in it counts for it. Strings are read leniently: a quote ends one only
-//! where JSON could go on, so an unescaped quote does not put the search out of step.
+//! The score of a candidate is the number of its JSON-like bytes (brackets, quoted strings, numbers,
+//! literals, names before a colon) minus that of its bare words, including nested candidates. A quote
+//! ends a string only where valid JSON can follow, so an unescaped quote does not confuse the search.
 
-use super::openers::{Opener, Openers};
+use super::openers::{Opener, Openers, bracket_below};
 
 /// The best candidate in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     /// Where the document opens.
     pub(crate) start: usize,
-    /// Where it closes, or where the text that could belong to it ends.
+    /// Where it closes, or where the text that may belong to it ends.
     pub(crate) end: usize,
-    /// Whether its own closing bracket came.
+    /// Whether its closing bracket was found.
     pub(crate) closed: bool,
     /// Where the Markdown fence around it begins, if there is one.
     pub(crate) fence: Option<usize>,
-    /// Whether it has more JSON than words in it.
+    /// Whether it contains more JSON than words.
     pub(crate) convincing: bool,
-    /// Where the first of the documents begins that stand in a row with this one.
+    /// Where the first of the adjacent documents begins.
     pub(crate) row: usize,
 }
 
 /// Finds the candidate with the most JSON, the first among equals.
 ///
-/// A bracket at the very start of the text, or of a fence, is a document even if
-/// it is not convincing.
+/// A bracket at the start of the text or of a fence is a document even if it is not convincing.
 pub(crate) fn find(text: &[u8]) -> Option<Found> {
     let mut finder = Finder {
         text,
@@ -54,8 +52,7 @@ pub(crate) fn find(text: &[u8]) -> Option<Found> {
     best.map(|best| best.found).or(finder.fallback)
 }
 
-/// Where the content of a text begins and ends once a byte-order mark, thoughts
-/// and one fence around everything are left out.
+/// The range of a text without a byte order mark, reasoning, and one fence around everything.
 pub(crate) fn skip_wrapping(text: &[u8]) -> (usize, usize) {
     let mut start = 0;
     loop {
@@ -64,7 +61,7 @@ pub(crate) fn skip_wrapping(text: &[u8]) -> (usize, usize) {
         let rest = &text[start..];
         if rest.starts_with(b"\xEF\xBB\xBF") {
             start += 3;
-        } else if let Some(length) = thought_len(rest) {
+        } else if let Some(length) = reasoning_len(rest) {
             start += length;
         } else {
             break;
@@ -84,7 +81,7 @@ pub(crate) fn skip_wrapping(text: &[u8]) -> (usize, usize) {
     (start, start + limit)
 }
 
-/// Whether a value or a closing bracket comes next, as it does after a bracket that opens JSON.
+/// Whether a value or a closing bracket follows, as after a bracket that opens JSON.
 pub(crate) fn begins_value(text: &[u8], opener: u8) -> bool {
     let text = text.trim_ascii_start();
     let Some(&first) = text.first() else {
@@ -122,20 +119,20 @@ struct Finder<'t> {
     openers: Openers,
     best: Option<Scored>,
     fallback: Option<Found>,
-    /// Where the text begins once its wrapping is left out.
+    /// Where the text without its wrapping begins.
     leading: usize,
-    /// The last token was structure, so that a quote now opens a string.
+    /// The last token was structure, so a quote opens a string.
     expects_token: bool,
-    /// The documents that stand in a row: where the first begins and the last ends.
+    /// The adjacent documents: where the first begins and the last ends.
     row: usize,
     row_end: usize,
 }
 
-/// How far below nothing a bracket's own score may fall before it is taken for prose.
+/// A bracket with a lower score of its direct content is prose.
 const LOST: i64 = -64;
 
 impl Finder<'_> {
-    /// Goes through prose to the next bracket, fence or thought.
+    /// Skips prose up to the next bracket, fence or reasoning.
     fn prose(&mut self) {
         let rest = &self.text[self.at..];
         let Some(skipped) = rest
@@ -161,7 +158,7 @@ impl Finder<'_> {
                     self.at += 3;
                 }
             }
-            b'<' => self.at += thought_len(rest).unwrap_or(1),
+            b'<' => self.at += reasoning_len(rest).unwrap_or(1),
             b'{' | b'[' => self.open(),
             _ => self.at += 1,
         }
@@ -197,7 +194,7 @@ impl Finder<'_> {
                 if self.fence.is_some() {
                     self.end_fence(self.at);
                 } else if self.openers.last().is_some_and(Opener::is_bare) {
-                    // A bracket around a fence is decoration.
+                    // A bracket around a fence is prose.
                     self.openers.pop();
                 } else {
                     self.at += 3;
@@ -244,10 +241,10 @@ impl Finder<'_> {
         let opening = if bracket == b'}' { b'{' } else { b'[' };
         let matching = |opener: &Opener| opener.bracket == opening;
         if !self.openers.last().is_some_and(matching)
-            && let Some(below) = self.openers.bracket_below()
+            && let Some(below) = bracket_below(&self.openers)
         {
-            // A bracket in between was never closed. Looking only two levels down keeps
-            // this linear, and a document does not usually lack more than that at once.
+            // A bracket in between was never closed. Checking only two levels keeps this linear, and
+            // a document rarely lacks more than one bracket at once.
             if below != opening {
                 self.weigh(-1);
                 return;
@@ -261,7 +258,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Takes the innermost bracket off and weighs it as a candidate.
+    /// Removes the innermost bracket and scores it as a candidate.
     fn finish_top(&mut self, end: usize, closed: bool) {
         let Some(opener) = self.openers.pop() else {
             return;
@@ -304,7 +301,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A fence closes around a document that is still open.
+    /// Ends an open document at its closing fence.
     fn end_fence(&mut self, at: usize) {
         self.abandon_open(self.text[..at].trim_ascii_end().len());
         self.fence = None;
@@ -327,7 +324,7 @@ impl Finder<'_> {
         self.weigh(length);
     }
 
-    /// Reads a string up to the first quote after which JSON could go on.
+    /// Reads a string up to the first quote that valid JSON can follow.
     fn string(&mut self, quote: u8, width: usize) {
         let start = self.at;
         self.at += width;
@@ -363,7 +360,7 @@ impl Finder<'_> {
         self.expects_token = false;
     }
 
-    /// Reads a string of a document that was escaped as a whole: `\"like this\"`.
+    /// Reads a string of an escaped document: `\"like this\"`.
     fn escaped_string(&mut self) {
         let start = self.at;
         let rest = &self.text[start + 2..];
@@ -405,7 +402,7 @@ fn may_follow_string(text: &[u8]) -> bool {
     }
 }
 
-/// Whether the line that begins here is a closing fence: backticks and nothing else.
+/// Whether the line that begins here is a closing fence: only backticks.
 fn closes_fence(line: &[u8]) -> bool {
     let Some(rest) = line[indent_len(line)..].strip_prefix(b"```") else {
         return false;
@@ -434,8 +431,8 @@ fn skip_fence(text: &[u8], at: usize) -> usize {
     at + ticks + tag
 }
 
-/// The length of a block of thoughts; one that is never closed reaches to the end.
-fn thought_len(text: &[u8]) -> Option<usize> {
+/// The length of a block of reasoning; an unclosed one reaches to the end.
+fn reasoning_len(text: &[u8]) -> Option<usize> {
     let tags: [(&[u8], &[u8]); 2] = [(b"<think>", b"</think>"), (b"<thinking>", b"</thinking>")];
     let (open, close) = tags.into_iter().find(|(open, _)| text.starts_with(open))?;
     let body = &text[open.len()..];

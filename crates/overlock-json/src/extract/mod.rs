@@ -1,9 +1,8 @@
-//! Finds the JSON in what a model wrote.
+//! Finds the JSON document in an answer.
 //!
-//! A model wraps its document in Markdown, in thoughts and in prose, and prose
-//! has brackets of its own. Every opening bracket therefore begins a candidate,
-//! and the candidate with the most JSON in it is the document. The search is one
-//! pass with a stack, so it is linear and does not recurse.
+//! Models wrap documents in Markdown, reasoning and prose, which may contain brackets, too. Every
+//! opening bracket begins a candidate, and the candidate with the most JSON wins. The search is one
+//! pass with an explicit stack, so it is linear and does not recurse.
 
 mod encoding;
 mod finder;
@@ -15,13 +14,13 @@ pub use encoding::{Cleaned, clean_encoding};
 pub(crate) use encoding::{Shifts, drop_bytes};
 pub(crate) use finder::{Found, begins_value, find, skip_wrapping};
 
-/// Where in a text its JSON is.
+/// The range of the document in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extracted {
     /// The first byte of the document.
     pub start: usize,
-    /// The byte after the last one of the document. A document that is still
-    /// open reaches to the end of the text, or to the fence that closes around it.
+    /// The byte after the document. An open document ends at the end of the text, or at the closing
+    /// fence around it.
     pub end: usize,
 }
 
@@ -48,7 +47,7 @@ pub fn extract<T: AsRef<[u8]> + ?Sized>(text: &T) -> Option<Extracted> {
     })
 }
 
-/// A text that is, but for its wrapping, one string, number or literal, or the start of one.
+/// A text that consists, without its wrapping, of one scalar or the start of one.
 fn root_scalar(text: &[u8]) -> Option<Extracted> {
     let (start, limit) = skip_wrapping(text);
     let content = &text[start..limit];
@@ -71,7 +70,7 @@ fn root_scalar(text: &[u8]) -> Option<Extracted> {
     })
 }
 
-/// The end of the one string that `content` is; nothing if more than white space follows it.
+/// The end of the string that `content` consists of; none if more than white space follows it.
 fn string_end(content: &[u8]) -> Option<usize> {
     let mut at = 1;
     while at < content.len() {

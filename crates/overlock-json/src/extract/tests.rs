@@ -13,7 +13,7 @@ fn check_none(text: &str) {
 }
 
 #[test]
-fn a_document_alone_is_itself_without_the_space_around_it() {
+fn a_document_alone_is_found_without_white_space() {
     check(r#"{"a": 1}"#, r#"{"a": 1}"#);
     check(" \n[1, 2]\n", "[1, 2]");
     check("\u{feff}{}", "{}");
@@ -28,7 +28,7 @@ fn a_cut_document_reaches_to_the_end_of_the_text() {
 }
 
 #[test]
-fn prose_around_a_document_is_left_out() {
+fn leaves_out_prose_around_a_document() {
     check("Sure! {\"a\": 1} Anything else?", r#"{"a": 1}"#);
     check("It's \"quoted\" prose: [1, 2].", "[1, 2]");
 }
@@ -53,7 +53,7 @@ fn the_document_with_the_most_json_wins_and_the_first_among_equals() {
 }
 
 #[test]
-fn a_malformed_document_is_found_whole() {
+fn finds_a_complete_malformed_document() {
     check("{name: 'x', tags: [1,2,3]}", "{name: 'x', tags: [1,2,3]}");
     check(
         r#"So: {"a": "say "hi" to me", "b": 1} Bye"#,
@@ -67,7 +67,7 @@ fn a_malformed_document_is_found_whole() {
 }
 
 #[test]
-fn a_fence_is_left_out_whether_it_is_closed_or_not() {
+fn leaves_out_closed_and_unclosed_fences() {
     check("```json\n{\"a\": 1}\n```", r#"{"a": 1}"#);
     check("```\n[1]\n```\nDone.", "[1]");
     check("```{\"a\": 1}```", r#"{"a": 1}"#);
@@ -75,7 +75,7 @@ fn a_fence_is_left_out_whether_it_is_closed_or_not() {
 }
 
 #[test]
-fn a_closing_fence_ends_a_document_that_is_still_open() {
+fn a_closing_fence_ends_an_open_document() {
     check("```json\n{\"a\": [1,\n```\nThat is all.", "{\"a\": [1,");
     check("```json\n{\"a\": \"cut here\n```\n", "{\"a\": \"cut here");
 }
@@ -89,7 +89,7 @@ fn a_fence_inside_a_string_is_text() {
 }
 
 #[test]
-fn thoughts_are_left_out() {
+fn leaves_out_reasoning() {
     check(
         "<think>perhaps {\"x\": [1, 2, 3]}</think>{\"a\": 1}",
         r#"{"a": 1}"#,
@@ -98,7 +98,7 @@ fn thoughts_are_left_out() {
 }
 
 #[test]
-fn a_scalar_is_a_document_if_it_is_all_there_is() {
+fn a_scalar_alone_is_a_document() {
     for scalar in [
         "\"abc\"",
         "\"abc",
@@ -119,7 +119,7 @@ fn a_scalar_is_a_document_if_it_is_all_there_is() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_dropped_and_counted() {
+fn drops_and_counts_bytes_that_are_not_utf8() {
     let cleaned = clean_encoding(b"a\xFFb\xE2\x82c");
     assert_eq!((&*cleaned.text, cleaned.dropped), ("abc", 3));
     let clean = clean_encoding("é".as_bytes());

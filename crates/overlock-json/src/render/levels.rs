@@ -1,14 +1,14 @@
-//! Turns the levels of a path round: they are found from the cut, and written from the root.
+//! Reverses the levels of a path, which are found from the cut and written from the root.
 
 use super::outline::Level;
 use crate::packed::{read_number, write_number};
 
-/// Levels that were pushed from the cut outwards and come back from the root inwards.
+/// Levels that are pushed from the cut outwards and returned from the root inwards.
 ///
-/// Each takes a few bytes, since there may be a billion of them.
+/// Each takes a few bytes, because there may be a billion.
 #[derive(Default)]
 pub(super) struct Levels {
-    /// For each level the distances between its ends, and to the one that was pushed before it.
+    /// For each level, the distances between its ends, and to the one pushed before it.
     distances: Vec<u8>,
     /// The bracket of the outermost.
     open: usize,
@@ -35,7 +35,7 @@ impl Levels {
 impl Iterator for Levels {
     type Item = Level;
 
-    /// Takes the outermost level.
+    /// Removes the outermost level.
     fn next(&mut self) -> Option<Level> {
         self.count = self.count.checked_sub(1)?;
         let mut rest = &self.distances[..];

@@ -1,13 +1,12 @@
 //! Writes a document in a limited number of characters.
 //!
-//! The path to the cut has precedence over what stands beside it, and what is
-//! near the cut over what is far from it. So the outer part of a path that is
-//! too long goes first; then runs of siblings collapse, level by level from the
-//! root, until the rest fits. The last level to collapse may get by with less:
-//! the members of an object lose their values before they lose their names.
+//! The path to the cut has precedence over siblings, and levels near the cut over distant ones. So
+//! the outer part of a path that is too long is elided first; then runs of siblings collapse, level
+//! by level from the root, until the rest fits. In the last level to collapse, the members of an
+//! object lose their values before their names.
 //!
-//! The levels are measured from the cut outwards, and only as many as can have
-//! room. Nothing else is written that will not stay.
+//! The levels are measured from the cut outwards, only as many as may fit. Nothing is written that
+//! is removed again.
 
 use super::levels::Levels;
 use super::outline::{Item, Items, Level};
@@ -53,14 +52,13 @@ pub(super) fn write_within(writer: &Writer<'_>, cut_value: CutValue, limit: usiz
     text + &end
 }
 
-/// What the levels near the cut take, as many of them as the limit may have room for.
+/// The sizes of the levels near the cut, as many as may fit.
 struct Path {
     levels: Levels,
     costs: Vec<u8>,
-    /// How many levels were not measured: there is no room for them.
+    /// How many levels were not measured, because they cannot fit.
     beyond: usize,
-    /// What the others take in full, at least, and what collapsing those that have much to give
-    /// would save.
+    /// The size of the others in full, at least, and what collapsing the large ones would save.
     full: usize,
     least: usize,
     worthwhile: usize,
@@ -80,8 +78,8 @@ impl Path {
         };
         for level in writer.outline.levels() {
             path.beyond -= 1;
-            let cost = Cost::of(writer, &level, path.beyond == 0);
-            for number in [cost.collapsed, cost.beside, cost.path] {
+            let cost = Cost::measure(writer, &level, path.beyond == 0);
+            for number in [cost.collapsed, cost.siblings, cost.path] {
                 write_number(&mut path.costs, number);
             }
             path.levels.push(&level);
@@ -95,8 +93,8 @@ impl Path {
         path
     }
 
-    /// Leaves out as many outer levels as must go for the path to fit beside what takes `end`
-    /// characters, and says how many; nothing if it never fits.
+    /// Elides as many outer levels as necessary for the path to fit together with `end` other
+    /// characters; returns how many, or none if it never fits.
     fn elide(&mut self, end: usize, limit: usize) -> Option<usize> {
         let mut elided = self.beyond;
         while self.least + end + characters(&elision(elided)) > limit {
@@ -106,13 +104,13 @@ impl Path {
         Some(elided)
     }
 
-    /// Takes the outermost level.
+    /// Removes the outermost level.
     fn next(&mut self) -> Option<(Level, Cost)> {
         let level = self.levels.next()?;
         let mut rest = &self.costs[..];
         let cost = Cost {
             path: read_number(&mut rest),
-            beside: read_number(&mut rest),
+            siblings: read_number(&mut rest),
             collapsed: read_number(&mut rest),
         };
         let left = rest.len();
@@ -133,40 +131,39 @@ impl Path {
     }
 }
 
-/// The least saving for which a level collapses: a level that has little to give is spared as
-/// long as the others have enough.
+/// The least saving for which a level collapses, as long as the other levels save enough.
 fn worthwhile_saving(limit: usize) -> usize {
     limit / 20
 }
 
-/// How many characters a level takes.
+/// The number of characters of a level.
 struct Cost {
-    /// Its bracket, the way to the next level, and the white space, but for that at the cut.
+    /// Its bracket, the path to the next level, and the white space, except that at the cut.
     path: usize,
-    /// All that stands beside the path.
-    beside: usize,
-    /// The same, collapsed into one run.
+    /// All siblings of the path.
+    siblings: usize,
+    /// The siblings, collapsed into one run.
     collapsed: usize,
 }
 
 impl Cost {
-    fn of(writer: &Writer<'_>, level: &Level, is_root: bool) -> Self {
+    fn measure(writer: &Writer<'_>, level: &Level, is_root: bool) -> Self {
         let outline = writer.outline;
         let text = outline.text;
         let mut run = Run::new(outline, level);
-        let mut beside = Length(characters(unread_items(outline, level)));
+        let mut siblings = Length(characters(unread_items(outline, level)));
         let mut before = level.open..level.open;
         let mut end = None;
         if level.has_unread_items() {
             before.end = level.open + 1;
             end = Some(level.from);
         }
-        for item in outline.beside(level) {
+        for item in outline.siblings(level) {
             match end {
                 None => before.end = item.start,
-                Some(end) => beside.push_str(&text[end..item.start]),
+                Some(end) => siblings.push_str(&text[end..item.start]),
             }
-            writer.write_item(level, &item, &mut beside);
+            writer.write_item(level, &item, &mut siblings);
             run.count(&item);
             end = Some(item.value.end);
         }
@@ -174,30 +171,30 @@ impl Cost {
         let root = if is_root { outline.before_root() } else { "" };
         Self {
             path: characters(root) + characters(&text[before]) + characters(&text[after]),
-            beside: beside.0,
+            siblings: siblings.0,
             collapsed: run.len(),
         }
     }
 
     fn full(&self) -> usize {
-        self.path + self.beside
+        self.path + self.siblings
     }
 
     fn least(&self) -> usize {
         self.full() - self.saving()
     }
 
-    /// What collapsing saves.
+    /// The saving from collapsing.
     fn saving(&self) -> usize {
-        self.beside.saturating_sub(self.collapsed)
+        self.siblings.saturating_sub(self.collapsed)
     }
 }
 
 /// The unfinished item at the cut and the white space after it.
 ///
-/// The value at the cut is shortened if it does not fit beside the path, or beside half the limit
-/// if the path takes more. White space that takes more than half of the limit is dropped: models
-/// that have lost their way write blanks until they are stopped.
+/// The value at the cut is shortened if it does not fit together with the path, or with half of the
+/// limit if the path takes more. White space that takes more than half of the limit is dropped,
+/// because degenerate models write endless blanks.
 fn ending(writer: &Writer<'_>, path: &Path, cut_value: CutValue, limit: usize) -> String {
     let outline = writer.outline;
     let (item, mut blanks) = (outline.unfinished_item(), outline.blanks());
@@ -224,7 +221,7 @@ fn ending(writer: &Writer<'_>, path: &Path, cut_value: CutValue, limit: usize) -
         writer.write_cut_value(&Shown::Hint, &mut text);
     } else {
         let content = token::end_within(&outline.text[value.content.clone()], outline.look_back);
-        // Two quotes and the mark stand around the tail.
+        // Room for two quotes and the mark around the tail.
         let tail = token::longest_tail(content, &|tail| characters(tail) + 3 <= room);
         writer.write_cut_value(&Shown::Tail(value.content.end - tail.len()), &mut text);
     }
@@ -243,11 +240,11 @@ fn elision(levels: usize) -> String {
 #[derive(Default)]
 struct Collapsed {
     text: String,
-    /// What they would have taken as they are written.
+    /// Their size in full.
     written_len: usize,
 }
 
-/// Collapses as few of the first items of a level as bring `len` down to `limit`, or all of them.
+/// Collapses as few of the first items of a level as necessary to reduce `len` to `limit`, or all.
 fn collapse(items: &mut WrittenItems<'_>, len: usize, limit: usize) -> Collapsed {
     let outline = items.writer.outline;
     if outline.is_object(&items.level) {
@@ -271,7 +268,7 @@ fn collapse(items: &mut WrittenItems<'_>, len: usize, limit: usize) -> Collapsed
     }
 }
 
-/// Leaves the first members of an object without their values, if that is enough.
+/// Omits the values of the first members of an object, if that is enough.
 fn collapse_to_names(
     members: &mut WrittenItems<'_>,
     len: usize,
@@ -299,17 +296,17 @@ fn collapse_to_names(
     None
 }
 
-/// Writes the items of a level, one at a time, each with the gap before it.
+/// Writes the items of a level one at a time, each with the white space before it.
 #[derive(Clone)]
 struct WrittenItems<'a> {
     writer: &'a Writer<'a>,
     level: Level,
     items: Items<'a>,
-    /// What stands for the items that were not read.
+    /// Replaces the items that were not read.
     unread: &'static str,
-    /// Where the first item starts, or what stands for those that were not read.
+    /// Where the first item starts, or the text in place of unread items.
     first: usize,
-    /// Where the gap before the last item that was written begins and ends.
+    /// The range of the gap before the last written item.
     gap: (usize, usize),
     /// Where that item ends, or the first starts, or the level if it has none.
     at: usize,
@@ -317,7 +314,7 @@ struct WrittenItems<'a> {
 
 impl<'a> WrittenItems<'a> {
     fn new(writer: &'a Writer<'a>, level: Level) -> Self {
-        let mut items = writer.outline.beside(&level);
+        let mut items = writer.outline.siblings(&level);
         let (first, at) = if level.has_unread_items() {
             (level.open + 1, level.from)
         } else {
@@ -335,12 +332,12 @@ impl<'a> WrittenItems<'a> {
         }
     }
 
-    /// What stands before the first item.
+    /// The text before the first item.
     fn before(&self) -> &'a str {
         &self.writer.outline.text[self.level.open..self.first]
     }
 
-    /// What stands between the last item that was written and the one before it.
+    /// The text between the last written item and the one before it.
     fn gap(&self) -> &'a str {
         &self.writer.outline.text[self.gap.0..self.gap.1]
     }
@@ -355,7 +352,7 @@ impl<'a> WrittenItems<'a> {
     }
 }
 
-/// The last characters of a text, after a mark.
+/// The mark and the last characters of a text.
 fn end_of(text: &str, limit: usize) -> String {
     let start = text
         .char_indices()

@@ -1,31 +1,29 @@
-//! Shows a cut document from its root to the cut, in as few characters as a prompt can spare.
+//! Renders a cut document from its root to the cut under a budget.
 //!
-//! The scanner knows the way to the cut, from which the text is read again as
-//! needed ([`outline`]). The budget is spent from the cut to the root
-//! ([`spend`]), and the result is written from the root to the cut: all of it
-//! ([`write`]), or as much as a limit allows ([`limit`]).
-//! Everything that stays keeps its own white space, so that with enough budget
-//! the rendered text is the base itself.
+//! The path to the cut comes from the scanner; the text along it is read again as needed
+//! ([`outline`]). The budget is spent from the cut to the root ([`spend`]), and the result is written
+//! from the root to the cut: completely ([`write`]), or within a limit ([`limit`]). White space is
+//! kept, so with enough budget the rendered text is the base itself.
 //!
-//! Where the rule leaves room, it is read as follows:
+//! The rules in detail:
 //!
-//! - The *cut value* is the scalar the text ends with, be it half or just ended
-//!   (white space may follow, a comma may not). After a comma, a bracket or half
-//!   a key there is none, and the first step is the nearest sibling.
-//! - Bytes that are held back at the cut (half a character, half an escape, the
-//!   first half of a surrogate pair) are in no value yet and are left out.
-//! - A complete document has the root as its whole path: its items are spent
-//!   from the last to the first, and its closing bracket stays.
-//! - Summary mode hints the outermost value of which nothing was reached, so a
-//!   container that was begun keeps its brackets and keys to its end. The cut
-//!   value is hinted there too, in `tail` mode as well: nothing of it fits.
-//! - The mark `…` is a hint like any other and costs no budget.
-//! - Under a limit, a cut value that does not fit beside its path becomes its
-//!   hint, or its tail in the `keep` and `tail` modes. A limit that even the
-//!   innermost key outgrows keeps the end of the text after `…`.
-//! - Under a limit, levels that would save next to nothing are spared while the
-//!   others suffice, members lose their values before their names, and blanks at
-//!   the cut that fill more than half of the limit are dropped.
+//! - The *cut value* is the scalar at the end of the text, cut or complete (white space may follow, a
+//!   comma may not). After a comma, a bracket or half a key there is none, and spending begins with
+//!   the nearest sibling.
+//! - Bytes that are held back at the cut (half a character, half an escape, the first half of a
+//!   surrogate pair) belong to no value yet and are left out.
+//! - In a complete document, the root is the whole path: budget is spent on its items from the last
+//!   to the first, and its closing bracket stays.
+//! - When the budget runs out, the outermost values that were not reached become hints of their type,
+//!   so a container that was begun keeps its brackets and keys. This includes the cut value, also in
+//!   `tail` mode.
+//! - The mark `…` is a hint and costs no budget.
+//! - Under a limit, a cut value that does not fit together with its path becomes its hint, or its
+//!   tail in the `keep` and `tail` modes. If even the innermost key exceeds the limit, only the end of
+//!   the text is kept after `…`.
+//! - Under a limit, levels that would save little are kept while the others suffice, members lose
+//!   their values before their names, and blanks at the cut that fill more than half of the limit are
+//!   dropped.
 
 mod levels;
 mod limit;
@@ -44,10 +42,10 @@ use outline::Outline;
 use spend::spend;
 use write::Writer;
 
-/// The least [`RenderOptions::limit`]: room for a mark, a run and the end of a path.
+/// The least [`RenderOptions::limit`], enough for a mark, a run and the end of a path.
 const LEAST_LIMIT: usize = 200;
 
-/// How [`render`] writes the value that the cut goes through.
+/// How [`render`] writes the value at the cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CutValue {
@@ -56,22 +54,22 @@ pub enum CutValue {
     Hint,
     /// Always in full, outside of the budget.
     Keep,
-    /// In full if it fits, else its last characters that do, after `…`.
+    /// In full if it fits, else as many of its last characters as fit, after `…`.
     Tail,
 }
 
-/// How much [`render`] may write.
+/// Options of [`render`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderOptions {
-    /// What values may cost together; structure is free.
+    /// The total cost of all values; structure is free.
     pub budget: usize,
     /// How the value at the cut is written.
     pub cut_value: CutValue,
-    /// The most characters of the whole rendered text, structure included; less than 200 counts as 200.
+    /// The maximum number of characters of the rendered text, structure included; at least 200.
     pub limit: Option<usize>,
-    /// How many bytes before the cut are read at most: a document that grows does not make its
-    /// rendering dearer. Siblings farther back become one `<earlier items>`, and a value at the
-    /// cut that is longer is not shown in full.
+    /// How many bytes before the cut are read at most, so that the cost does not grow with the
+    /// document. Siblings before them become one `<earlier items>`, and a longer value at the cut is
+    /// not shown in full.
     pub look_back: Option<usize>,
 }
 
@@ -88,8 +86,8 @@ impl Default for RenderOptions {
 
 /// Renders a text from its root to its cut under a budget of characters.
 ///
-/// The budget goes to what is near the cut; what it does not reach becomes a
-/// hint of its type, and far from the cut only structure is left.
+/// The budget is spent on values near the cut. Other values become hints of their type, and far from
+/// the cut only structure is left.
 ///
 /// ```
 /// use overlock_json::{RenderOptions, render};
@@ -110,9 +108,9 @@ pub fn render<T: AsRef<[u8]> + ?Sized>(
     render_with(text, options, &characters)
 }
 
-/// Renders like [`render`], with another measure of what a value costs, such as tokens.
+/// Renders like [`render`], with another measure of the cost of a value, such as tokens.
 ///
-/// The measure is given a value as written, without its quotes.
+/// The measure gets the raw value, without its quotes.
 pub fn render_with<T: AsRef<[u8]> + ?Sized>(
     text: &T,
     options: &RenderOptions,
@@ -121,18 +119,18 @@ pub fn render_with<T: AsRef<[u8]> + ?Sized>(
     Ok(render_base(&PartialDocument::read(text)?, options, measure))
 }
 
-/// The measure of [`render`]: one for each character as written.
+/// The measure of [`render`]: one for each raw character.
 pub(crate) fn characters(value: &str) -> usize {
     value.chars().count()
 }
 
-/// Renders what has been read already.
+/// Renders a document that has been read.
 pub(crate) fn render_base(
     base: &PartialDocument<'_>,
     options: &RenderOptions,
     measure: &dyn Fn(&str) -> usize,
 ) -> String {
-    let outline = Outline::of(base.text(), base.scanner(), options.look_back);
+    let outline = Outline::new(base.text(), base.scanner(), options.look_back);
     render_outline(&outline, options, measure)
 }
 

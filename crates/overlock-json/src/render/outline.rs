@@ -1,44 +1,43 @@
-//! Knows the open containers of a cut document, and what stands beside the path to the cut.
+//! The open containers of a cut document, and the siblings of the path to the cut.
 //!
-//! Nothing of it is kept: the levels come from the scanner, and the items of a
-//! level are read again whenever they are needed. So a document may have any
-//! number of both. How far back they are read can be bounded, so that the cost
-//! does not grow with the document.
+//! Nothing is stored: the levels come from the scanner, and the items of a level are read again
+//! whenever they are needed, so a document may have any number of both. How far back items are read
+//! can be bounded, so that the cost does not grow with the document.
 
 use std::ops::Range;
 
-use super::token::{self, StringEnd};
+use super::token::{self, StringClose};
 use crate::cut::CutPlace;
 use crate::scan::Scanner;
 
 /// The path from the root to the cut.
 pub(super) struct Outline<'a> {
-    /// The document without what is held back at its end.
+    /// The document without half characters and escapes at its end.
     pub(super) text: &'a str,
     scanner: &'a Scanner,
     /// The value at the cut.
-    pub(super) cut_value: Option<Scalar>,
-    /// Where the last, unfinished item starts: the end of the text if there is none.
+    pub(super) cut_value: Option<ScalarSpan>,
+    /// Where the last, unfinished item starts; the end of the text if there is none.
     pub(super) tail: usize,
     /// Where the white space at the cut begins.
     blanks: usize,
-    /// A whole document has its root as all of its path.
+    /// In a complete document, the root, which is the whole path.
     whole: Option<Level>,
-    /// How many bytes beside the path are read at most, and how many of the value at the cut.
+    /// How many bytes of siblings, and how many of the value at the cut, are read at most.
     pub(super) look_back: usize,
 }
 
 /// A container on the path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Level {
-    /// Where its bracket stands.
+    /// The offset of its bracket.
     pub(super) open: usize,
-    /// Where reading the items begins: after the bracket, or at the comma after the last item
+    /// Where the items that are read begin: after the bracket, or at the comma after the last item
     /// that is too far back.
     pub(super) from: usize,
-    /// Where the items beside the path end: at the item that the path goes on in.
+    /// Where the siblings of the path end: at the item that contains the next level.
     pub(super) end: usize,
-    /// Where the next bracket on the path stands, or the unfinished item or the white space at
+    /// The offset of the next bracket on the path, or of the unfinished item or the white space at
     /// the cut.
     pub(super) next: usize,
 }
@@ -53,27 +52,27 @@ impl Level {
 /// An item of a container.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
-    /// Where it starts: in an object, at its key.
+    /// Its start: in an object, its key.
     pub(super) start: usize,
     pub(super) value: Range<usize>,
 }
 
 /// A string, number or literal.
-pub(super) struct Scalar {
-    /// All of it, as written.
+pub(super) struct ScalarSpan {
+    /// Its range, including quotes.
     pub(super) span: Range<usize>,
-    /// What is measured of it: the same without the quotes.
+    /// The range that is measured: without the quotes.
     pub(super) content: Range<usize>,
 }
 
-impl Scalar {
+impl ScalarSpan {
     /// The scalar at `span` of a document.
-    pub(super) fn at(text: &str, span: Range<usize>) -> Self {
+    pub(super) fn at_span(text: &str, span: Range<usize>) -> Self {
         let bytes = text.as_bytes();
         let content = if bytes[span.start] == b'"' {
             match token::string_end(bytes, span.start) {
-                StringEnd::Closed(end) => span.start + 1..end - 1,
-                StringEnd::Open(end) => span.start + 1..end,
+                StringClose::Closed(end) => span.start + 1..end - 1,
+                StringClose::Open(end) => span.start + 1..end,
             }
         } else {
             span.clone()
@@ -81,7 +80,7 @@ impl Scalar {
         Self { span, content }
     }
 
-    /// The string that begins at `start` and goes on beyond the end of a document.
+    /// The string that begins at `start` and is cut.
     fn open_string(text: &str, start: usize) -> Self {
         Self {
             span: start..text.len(),
@@ -91,8 +90,8 @@ impl Scalar {
 }
 
 impl<'a> Outline<'a> {
-    /// The outline of a valid JSON prefix, which `scanner` has read.
-    pub(super) fn of(text: &'a str, scanner: &'a Scanner, look_back: Option<usize>) -> Self {
+    /// The outline of a valid JSON prefix that `scanner` has read.
+    pub(super) fn new(text: &'a str, scanner: &'a Scanner, look_back: Option<usize>) -> Self {
         let text = &text[..settled_end(text, scanner)];
         let bytes = text.as_bytes();
         let place = scanner.place();
@@ -140,9 +139,9 @@ impl<'a> Outline<'a> {
             None | Some(b'{' | b'[') => {}
             Some(_) => {
                 outline.cut_value = Some(if scanner.is_in_string() {
-                    Scalar::open_string(text, value)
+                    ScalarSpan::open_string(text, value)
                 } else {
-                    Scalar::at(text, value..token::value_end(bytes, value))
+                    ScalarSpan::at_span(text, value..token::value_end(bytes, value))
                 });
                 outline.tail = item;
             }
@@ -184,19 +183,19 @@ impl<'a> Outline<'a> {
         whole.into_iter().chain(open).map(read)
     }
 
-    /// Whether a level is an object, so that its items are members.
+    /// Whether a level is an object, whose items are members.
     pub(super) fn is_object(&self, level: &Level) -> bool {
         self.text.as_bytes()[level.open] == b'{'
     }
 
-    /// Whether there is anything beside the path at a level.
+    /// Whether the path has siblings at a level.
     pub(super) fn has_items(&self, level: &Level) -> bool {
         level.has_unread_items()
-            || level.end > level.open + 1 && self.beside(level).next_start().is_some()
+            || level.end > level.open + 1 && self.siblings(level).next_start().is_some()
     }
 
-    /// The items beside the path at a level.
-    pub(super) fn beside(&self, level: &Level) -> Items<'a> {
+    /// The siblings of the path at a level.
+    pub(super) fn siblings(&self, level: &Level) -> Items<'a> {
         Items {
             bytes: self.text.as_bytes(),
             at: level.from,
@@ -205,12 +204,12 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The same, the last first.
-    pub(super) fn beside_backwards(&self, level: &Level) -> Backwards<'a> {
-        Backwards::new(self.beside(level))
+    /// The siblings, the last first.
+    pub(super) fn siblings_backwards(&self, level: &Level) -> Backwards<'a> {
+        Backwards::new(self.siblings(level))
     }
 
-    /// What stands before the root.
+    /// The text before the root.
     pub(super) fn before_root(&self) -> &'a str {
         let root = token::skip_space(self.text.as_bytes(), 0);
         &self.text[..root.min(self.blanks)]
@@ -227,7 +226,7 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// How long the text is without what is held back at its end.
+/// The length of the text without half characters and escapes at its end.
 fn settled_end(text: &str, scanner: &Scanner) -> usize {
     match scanner.held_from() {
         Some(held) => held + token::settled_len(&text[held..]),
@@ -274,17 +273,17 @@ impl Iterator for Items<'_> {
     }
 }
 
-/// How many items are read again at a time to go through them backwards.
+/// How many items are read again at a time.
 const BLOCK: usize = 1024;
 
 /// Reads the items of a level from the last to the first.
 ///
-/// Items can only be found forwards, so they are read a second time in blocks, the last first.
+/// Items can only be found forwards, so they are read a second time in blocks, the last block first.
 pub(super) struct Backwards<'a> {
     items: Items<'a>,
-    /// Where each block starts that has not been read again.
+    /// Where each remaining block starts.
     blocks: Vec<usize>,
-    /// What is left of the current block.
+    /// The remaining items of the current block.
     block: Vec<Item>,
 }
 

@@ -1,23 +1,23 @@
-//! Names siblings that are told by their number only.
+//! Names a run of siblings by their number.
 
 use super::outline::{Item, Level, Outline};
 
-/// Siblings that become one `<987 more objects>`, or `<earlier items>` where not all were read.
+/// Siblings that become one `<987 more objects>`, or `<earlier items>` if not all were read.
 pub(super) struct Run<'a> {
     outline: &'a Outline<'a>,
     is_object: bool,
-    /// What stands for siblings that were not read, with or without others; empty if all were.
+    /// The name if siblings were not read; empty if all were.
     unread: &'static str,
     count: usize,
-    /// What all of them are.
+    /// The noun for all of them.
     noun: &'static str,
 }
 
-/// What siblings of several kinds are.
+/// The noun for siblings of several kinds.
 const VALUE: &str = "value";
 
 impl<'a> Run<'a> {
-    /// A run at a level, with no sibling in it yet.
+    /// An empty run at a level.
     pub(super) fn new(outline: &'a Outline<'a>, level: &Level) -> Self {
         Self {
             outline,
@@ -28,7 +28,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes in the next sibling.
+    /// Adds the next sibling.
     pub(super) fn count(&mut self, item: &Item) {
         let noun = self.noun_of(item);
         self.noun = match self.count {
@@ -52,7 +52,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What stands in the place of them all.
+    /// The text that replaces them.
     pub(super) fn name(&self) -> String {
         if !self.unread.is_empty() {
             return self.unread.to_owned();
@@ -64,7 +64,7 @@ impl<'a> Run<'a> {
         format!("<{} more {}{plural}>", self.count, self.noun)
     }
 
-    /// How many characters the name has; it is not written for every sibling that is counted.
+    /// The number of characters of the name, without writing it.
     pub(super) fn len(&self) -> usize {
         if !self.unread.is_empty() {
             return self.unread.len();
@@ -77,7 +77,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What stands for the siblings at a level that are too far back to be read; empty if there are none.
+/// The text in place of siblings that are too far back to be read; empty if there are none.
 pub(super) fn unread_items(outline: &Outline<'_>, level: &Level) -> &'static str {
     match (level.has_unread_items(), outline.is_object(level)) {
         (false, _) => "",

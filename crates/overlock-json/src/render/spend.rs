@@ -1,27 +1,27 @@
-//! Decides which values a budget pays for, from the cut to the root.
+//! Decides which values fit the budget, from the cut to the root.
 
-use super::outline::{Outline, Scalar};
+use super::outline::{Outline, ScalarSpan};
 use super::token::{self, Stop};
 use super::{CutValue, LEAST_LIMIT, RenderOptions};
 
-/// Less than this is not worth spending: what is left becomes nothing.
+/// A smaller rest of the budget is not spent.
 const LEAST_LEFT: usize = 50;
 
-/// What was decided. A value it does not mention is written in full.
+/// The decisions. Values that are not mentioned are written in full.
 pub(super) struct Spending {
-    /// What all values written in full cost together, a kept cut value apart.
+    /// The total cost of the values written in full, without a kept cut value.
     #[cfg_attr(not(test), expect(dead_code, reason = "the law that tests hold it to"))]
     pub(super) spent: usize,
-    /// Where the values start that were larger than what was left, in document order.
+    /// The starts of the values that did not fit, in document order.
     pub(super) oversized: Vec<usize>,
     /// How the value at the cut is written.
     pub(super) cut_value: Shown,
-    /// Where the budget ran out.
+    /// Where the budget ran out, if it did.
     pub(super) summary: Option<Summary>,
 }
 
 impl Spending {
-    /// Whether everything is written as it is.
+    /// Whether everything is written in full.
     pub(super) fn is_all(&self) -> bool {
         self.summary.is_none()
             && self.oversized.is_empty()
@@ -35,17 +35,17 @@ pub(super) enum Shown {
     Whole,
     /// Its type.
     Hint,
-    /// Its type's opening quote, a mark, and what starts at this offset.
+    /// Its opening quote, a mark, and its text from this offset on.
     Tail(usize),
 }
 
 /// The point at which summary mode began.
 pub(super) struct Summary {
-    /// The bracket of the level it began at: above it only structure is written.
+    /// The bracket of the level where it began: above it only structure is written.
     pub(super) level: usize,
-    /// Where the item starts that it began in: at its level, the items before it are hints.
+    /// The start of the item where it began: in its level, the items before it are hints.
     pub(super) item: usize,
-    /// The offset it began at: within its item, what follows is hints.
+    /// The offset where it began: in its item, the values after it are hints.
     pub(super) at: usize,
 }
 
@@ -61,11 +61,11 @@ pub(super) fn spend(
         None => Shown::Whole,
     };
     let mut oversized = Vec::new();
-    // A level takes a character at least, so that no more of them can be written than those.
+    // A level takes at least one character, so no more levels can be written.
     let most_levels = options
         .limit
         .map_or(usize::MAX, |limit| limit.max(LEAST_LIMIT));
-    let summary = spend_beside_path(outline, most_levels, measure, &mut purse, &mut oversized);
+    let summary = spend_on_siblings(outline, most_levels, measure, &mut purse, &mut oversized);
     oversized.sort_unstable();
     Spending {
         spent: options.budget - purse.left - purse.forfeited,
@@ -77,7 +77,7 @@ pub(super) fn spend(
 
 fn spend_on_cut_value(
     outline: &Outline<'_>,
-    value: &Scalar,
+    value: &ScalarSpan,
     options: &RenderOptions,
     measure: &dyn Fn(&str) -> usize,
     purse: &mut Purse,
@@ -109,8 +109,8 @@ fn spend_on_cut_value(
     Shown::Tail(value.content.end - tail.len())
 }
 
-/// Spends what is left on the items beside the path, the nearest first, and says where it ran out.
-fn spend_beside_path(
+/// Spends the rest on the siblings of the path, the nearest first; returns where it ran out.
+fn spend_on_siblings(
     outline: &Outline<'_>,
     most_levels: usize,
     measure: &dyn Fn(&str) -> usize,
@@ -128,11 +128,11 @@ fn spend_beside_path(
     let bytes = outline.text.as_bytes();
     let levels = outline.levels().take(most_levels);
     for level in levels.filter(|level| outline.has_items(level)) {
-        for item in outline.beside_backwards(&level) {
+        for item in outline.siblings_backwards(&level) {
             let mut rest = item.value;
             while let Some(span) = token::next_value(bytes, rest.clone(), Stop::Leaf) {
                 rest.start = span.end;
-                let leaf = Scalar::at(outline.text, span);
+                let leaf = ScalarSpan::at_span(outline.text, span);
                 if !purse.pay(measure(&outline.text[leaf.content])) {
                     oversized.push(leaf.span.start);
                 }
@@ -149,10 +149,10 @@ fn spend_beside_path(
     None
 }
 
-/// What is left of the budget.
+/// The rest of the budget.
 struct Purse {
     left: usize,
-    /// What was too little to be spent.
+    /// The rest that was too small to be spent.
     forfeited: usize,
 }
 
@@ -166,7 +166,7 @@ impl Purse {
         purse
     }
 
-    /// Pays for a value no larger than what is left, and says whether it did.
+    /// Pays for a value if it fits; returns whether it did.
     fn pay(&mut self, size: usize) -> bool {
         let Some(left) = self.left.checked_sub(size) else {
             return false;

@@ -52,7 +52,7 @@ fn read(base: &[u8]) -> (&str, Scanner) {
 fn render_prefix(base: &[u8], options: &RenderOptions, measure: &dyn Fn(&str) -> usize) -> String {
     let (text, scanner) = read(base);
     render_outline(
-        &Outline::of(text, &scanner, options.look_back),
+        &Outline::new(text, &scanner, options.look_back),
         options,
         measure,
     )
@@ -262,7 +262,7 @@ fn a_larger_value_is_hinted_and_a_smaller_one_behind_it_still_paid() {
 }
 
 #[test]
-fn what_the_cut_goes_through_besides_values_is_structure() {
+fn keys_and_brackets_at_the_cut_are_structure() {
     for end in [
         "",
         " ",
@@ -675,7 +675,7 @@ proptest! {
     fn never_spends_more_than_the_budget(document in documents(), mode in modes(), budget in 0..300_usize) {
         for end in 0..=document.len() {
             let (text, scanner) = read(&document.as_bytes()[..end]);
-            let outline = Outline::of(text, &scanner, None);
+            let outline = Outline::new(text, &scanner, None);
             let spending = spend(&outline, &options(budget, mode, None), &characters);
             prop_assert!(spending.spent <= budget);
         }
@@ -711,7 +711,7 @@ proptest! {
     fn a_kept_cut_value_ends_the_text(document in documents(), budget in 0..100_usize) {
         for end in 0..=document.len() {
             let (text, scanner) = read(&document.as_bytes()[..end]);
-            let outline = Outline::of(text, &scanner, None);
+            let outline = Outline::new(text, &scanner, None);
             let rendered = render_prefix(text.as_bytes(), &options(budget, CutValue::Keep, None), &characters);
             if let Some(value) = &outline.cut_value {
                 prop_assert!(rendered.ends_with(&outline.text[value.span.start..]));

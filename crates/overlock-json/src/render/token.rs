@@ -1,7 +1,6 @@
 //! Finds where a token of well-formed JSON ends.
 //!
-//! Every function takes a start that its caller knows to be one, returns an
-//! offset no greater than the length of the text, and keeps no stack.
+//! Every function takes the start of a token, returns an offset within the text, and needs no stack.
 
 use std::ops::Range;
 
@@ -12,30 +11,30 @@ pub(super) fn skip_space(bytes: &[u8], at: usize) -> usize {
     plain::skip_white_space(bytes, at)
 }
 
-/// Where the string whose opening quote stands at `start` ends, after its closing quote if it has one.
-pub(super) fn string_end(bytes: &[u8], start: usize) -> StringEnd {
+/// Where the string with its opening quote at `start` ends, after its closing quote if it has one.
+pub(super) fn string_end(bytes: &[u8], start: usize) -> StringClose {
     let mut at = start + 1;
     while let Some(&byte) = bytes.get(at) {
         match byte {
-            b'"' => return StringEnd::Closed(at + 1),
+            b'"' => return StringClose::Closed(at + 1),
             b'\\' => at += 2,
-            // The run stops at a control character too, which no valid string holds.
+            // The run also stops at control characters, which valid strings do not contain.
             _ => at = vector::string_stop(bytes, at + 1),
         }
     }
-    StringEnd::Open(bytes.len())
+    StringClose::Open(bytes.len())
 }
 
 /// The end of a string.
 #[derive(Clone, Copy)]
-pub(super) enum StringEnd {
+pub(super) enum StringClose {
     /// After the closing quote.
     Closed(usize),
     /// At the end of the text, which came first.
     Open(usize),
 }
 
-impl StringEnd {
+impl StringClose {
     /// The offset after the last byte of the string.
     pub(super) fn offset(self) -> usize {
         match self {
@@ -86,11 +85,11 @@ pub(super) fn member_value(bytes: &[u8], start: usize) -> usize {
     skip_space(bytes, (colon + 1).min(bytes.len()))
 }
 
-/// Where the items of a container begin of which at most `allowance` bytes are read: at the comma
-/// before the first of them, or before whatever follows the span.
+/// Where the items begin that lie in the last `allowance` bytes of a container: at the comma before
+/// the first of them, or at the end of the span.
 ///
-/// The span holds whole items, so its end is outside of every string, and so is every quote that
-/// is found from there: the one before it that no backslash escapes begins the string.
+/// The span contains complete items, so its end is outside of strings. Going backwards from there,
+/// the next quote that is not escaped begins the string that the quote before it ended.
 pub(super) fn first_item_within(bytes: &[u8], items: Range<usize>, allowance: usize) -> usize {
     let farthest = items.end.saturating_sub(allowance).max(items.start);
     let (mut depth, mut in_string) = (0_usize, false);
@@ -111,7 +110,7 @@ pub(super) fn first_item_within(bytes: &[u8], items: Range<usize>, allowance: us
     from
 }
 
-/// Whether an odd number of backslashes stands before a byte.
+/// Whether an odd number of backslashes precedes a byte.
 fn is_escaped(bytes: &[u8], at: usize) -> bool {
     let before = bytes[..at].iter().rev();
     before.take_while(|byte| **byte == b'\\').count() % 2 == 1
@@ -122,11 +121,11 @@ fn is_escaped(bytes: &[u8], at: usize) -> bool {
 pub(super) enum Stop {
     /// Scalars only; containers are entered.
     Leaf,
-    /// Containers too, as a whole.
+    /// Also containers, which are not entered.
     Value,
 }
 
-/// The first value in `span`, which lies within one whole value and splits no token.
+/// The first value in `span`, which lies within one complete value and splits no token.
 pub(super) fn next_value(bytes: &[u8], span: Range<usize>, stop: Stop) -> Option<Range<usize>> {
     let mut at = span.start;
     while at < span.end {
@@ -135,7 +134,7 @@ pub(super) fn next_value(bytes: &[u8], span: Range<usize>, stop: Stop) -> Option
             b'{' | b'[' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' => at += 1,
             b'"' => {
                 let end = string_end(bytes, at).offset();
-                // In well-formed JSON a colon follows every key and no value.
+                // In well-formed JSON, a colon follows every key and no value.
                 let next = skip_space(bytes, end);
                 if bytes.get(next) != Some(&b':') {
                     return Some(at..end);
@@ -148,21 +147,21 @@ pub(super) fn next_value(bytes: &[u8], span: Range<usize>, stop: Stop) -> Option
     None
 }
 
-/// How long a string's content is without what is held back at its end: half an
-/// escape, or the first half of a surrogate pair.
+/// The length of the content of a string without half an escape or half a surrogate pair at its end.
 pub(super) fn settled_len(content: &str) -> usize {
     pieces(content)
         .find(|piece| !is_whole(content, piece))
         .map_or(content.len(), |piece| piece.start)
 }
 
-/// The end of a string's content in about so many bytes, splitting neither a character nor an escape.
+/// The end of the content of a string, in about that many bytes, without splitting a character or an
+/// escape.
 pub(super) fn end_within(content: &str, bytes: usize) -> &str {
     let Some(at) = content.len().checked_sub(bytes) else {
         return content;
     };
     let at = content.ceil_char_boundary(at);
-    // Only an escape makes a piece of several characters, and a run of backslashes begins one.
+    // Only escapes are pieces of several characters, and they begin with backslashes.
     let nearby = content.floor_char_boundary(at.saturating_sub(LONGEST_PIECE));
     let Some(backslash) = content[nearby..at].rfind('\\') else {
         return &content[at..];
@@ -174,11 +173,11 @@ pub(super) fn end_within(content: &str, bytes: usize) -> &str {
     &content[from.unwrap_or(content.len())..]
 }
 
-/// The longest end of a string's content that fits and splits neither a character nor an escape.
+/// The longest end of the content of a string that fits, without splitting a character or an escape.
 pub(super) fn longest_tail<'a>(content: &'a str, fits: &dyn Fn(&str) -> bool) -> &'a str {
     let mut window = 1024_usize;
     loop {
-        // Only the starts near the end are kept: a string may be much longer than its tail.
+        // Only the starts near the end are stored, because the string may be very long.
         let from = content.len().saturating_sub(window);
         let starts: Vec<usize> = pieces(content)
             .map(|piece| piece.start)
@@ -204,7 +203,7 @@ pub(super) fn longest_tail<'a>(content: &'a str, fits: &dyn Fn(&str) -> bool) ->
 /// A surrogate pair in escapes.
 const LONGEST_PIECE: usize = 12;
 
-/// The characters and escape sequences of a string's content; a surrogate pair is one piece.
+/// The characters and escape sequences of the content of a string; a surrogate pair is one piece.
 fn pieces(content: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -217,7 +216,7 @@ fn pieces(content: &str) -> impl Iterator<Item = Range<usize>> {
             _ => 2,
         };
         at = (start + len).min(content.len());
-        // An escape of well-formed JSON is ASCII; anything else must not split a character.
+        // Escapes of well-formed JSON are ASCII; other text must not split a character.
         while !content.is_char_boundary(at) {
             at += 1;
         }
@@ -225,7 +224,7 @@ fn pieces(content: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Whether an escape stands for the first half of a surrogate pair whose second half follows or may yet follow.
+/// Whether an escape is the first half of a surrogate pair whose second half follows or may follow.
 fn begins_pair(escape: &str) -> bool {
     let bytes = escape.as_bytes();
     let is_high = matches!(bytes.get(2), Some(b'd' | b'D'))
@@ -244,7 +243,7 @@ fn begins_pair(escape: &str) -> bool {
             .all(|(&byte, expected)| expected(byte))
 }
 
-/// Whether nothing of a piece is missing at the end of the content.
+/// Whether a piece at the end of the content is complete.
 fn is_whole(content: &str, piece: &Range<usize>) -> bool {
     let escape = &content[piece.clone()];
     let needed = match escape.as_bytes() {

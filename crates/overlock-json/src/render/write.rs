@@ -1,4 +1,4 @@
-//! Writes a document from its root to its cut, as a [`Spending`] decided.
+//! Writes a document from its root to its cut, by the decisions of a [`Spending`].
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use super::run::unread_items;
 use super::spend::{Shown, Spending};
 use super::token::{self, Stop};
 
-/// What stands for the part of a value that was left out.
+/// Replaces the part of a value that was left out.
 pub(super) const MARK: &str = "…";
 
-/// Takes what is written, or how long it is.
+/// Collects the written text, or only its length.
 pub(super) trait Sink {
     fn push_str(&mut self, text: &str);
 }
@@ -23,7 +23,7 @@ impl Sink for String {
     }
 }
 
-/// How many characters were written.
+/// The number of written characters.
 #[derive(Default)]
 pub(super) struct Length(pub(super) usize);
 
@@ -39,20 +39,20 @@ pub(super) struct Writer<'a> {
     pub(super) spending: &'a Spending,
 }
 
-/// How an item beside the path is written.
+/// How a sibling of the path is written.
 pub(super) enum Treatment {
-    /// In full, oversized values as hints.
+    /// In full, with oversized values as hints.
     Full,
     /// In full up to an offset, then as hints.
     FullUntil(usize),
     /// As a hint.
     Hint,
-    /// Without a word about a scalar's type.
+    /// Only its structure, without hints for scalars.
     Structure,
 }
 
 impl<'a> Writer<'a> {
-    /// A writer for a document and what was decided about it.
+    /// A writer for a document and the decisions about it.
     pub(super) fn new(outline: &'a Outline<'a>, spending: &'a Spending) -> Self {
         Self { outline, spending }
     }
@@ -71,7 +71,7 @@ impl<'a> Writer<'a> {
                 out.push_str(unread_items(self.outline, &level));
                 at = level.from;
             }
-            for item in self.outline.beside(&level) {
+            for item in self.outline.siblings(&level) {
                 out.push_str(&text[at..item.start]);
                 self.write_item(&level, &item, &mut out);
                 at = item.value.end;
@@ -82,7 +82,7 @@ impl<'a> Writer<'a> {
         out
     }
 
-    /// The levels that have something beside the path, the root first.
+    /// The levels with siblings of the path, the root first.
     fn levels_with_items(&self) -> Levels {
         let mut levels = Levels::default();
         for level in self.outline.levels() {
@@ -93,12 +93,12 @@ impl<'a> Writer<'a> {
         levels
     }
 
-    /// Writes an item beside the path.
+    /// Writes a sibling of the path.
     pub(super) fn write_item(&self, level: &Level, item: &Item, out: &mut impl Sink) {
         self.write_item_as(&self.treatment(level, item), item, out);
     }
 
-    /// Writes an item beside the path in another way than was decided.
+    /// Writes a sibling of the path with another treatment.
     pub(super) fn write_item_as(&self, treatment: &Treatment, item: &Item, out: &mut impl Sink) {
         let text = self.outline.text;
         let value = item.value.clone();
@@ -132,7 +132,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a span with hints in the place of its oversized values.
+    /// Writes a span with hints in place of its oversized values.
     fn write_full(&self, span: Range<usize>, out: &mut impl Sink) {
         let text = self.outline.text;
         let oversized = &self.spending.oversized;
@@ -149,7 +149,7 @@ impl<'a> Writer<'a> {
         out.push_str(&text[at..span.end]);
     }
 
-    /// Writes a span with hints in the place of all its values.
+    /// Writes a span with hints in place of all its values.
     fn write_hints(&self, span: Range<usize>, out: &mut impl Sink) {
         let text = self.outline.text;
         let mut rest = span;
@@ -172,7 +172,7 @@ impl<'a> Writer<'a> {
         out.push_str(&text[value.span.end..]);
     }
 
-    /// Writes as much of the value at the cut as is to be shown.
+    /// Writes the value at the cut, as far as it is shown.
     pub(super) fn write_cut_value(&self, shown: &Shown, out: &mut impl Sink) {
         let text = self.outline.text;
         let Some(value) = &self.outline.cut_value else {
@@ -194,7 +194,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The type of a value, told by its first byte.
+/// The hint for the type of a value, by its first byte.
 fn hint(first: u8) -> &'static str {
     match first {
         b'{' => "<object>",

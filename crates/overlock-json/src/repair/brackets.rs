@@ -1,29 +1,29 @@
-//! Opens and closes brackets, also those that are missing, mixed up or too many.
+//! Opens and closes brackets, including missing, mismatched and extra ones.
 //!
-//! What stands after a bracket that does not fit decides what it was: the wrong one,
-//! one too many, or the right one with others missing before it.
+//! The token after an unexpected bracket decides whether it is of the wrong kind, an extra one, or
+//! right but with others missing before it.
 
 use super::fix::FixKind;
 use super::groups::{Group, Values};
 use super::look;
 use super::parser::{Expect, Parser};
 
-/// The brackets the parser is inside of.
+/// A kind of open bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Bracket {
     Object,
     Array,
     /// `{1, 2}`: an array in curly brackets.
     Set,
-    /// `(1, 2)` or `name(1, 2)`: an array, or just the value if there is but one.
+    /// `(1, 2)` or `name(1, 2)`: an array, or just the value if there is only one.
     Round,
-    /// `{{…}}`: likewise, in curly brackets.
+    /// `{{…}}`: the same in curly brackets.
     Double,
     /// `{"a": 1, {"b": 2}}`: an object whose members belong to the one around it.
     Merged,
 }
 
-impl Kind {
+impl Bracket {
     pub(super) fn has_keys(self) -> bool {
         matches!(self, Self::Object | Self::Merged)
     }
@@ -38,17 +38,17 @@ impl Kind {
     }
 }
 
-/// How far down the stack a bracket of the right kind is looked for.
+/// How far down the stack a matching bracket is searched.
 const REACH: usize = 64;
 
 impl Parser<'_> {
-    pub(super) fn open_value(&mut self, kind: Kind) {
+    pub(super) fn open_value(&mut self, kind: Bracket) {
         self.count_value();
         self.at += 1;
         self.push(kind);
     }
 
-    /// A round bracket, with the name of a call of `name_len` bytes before it.
+    /// Opens a round bracket, after the name of a call of `name_len` bytes.
     pub(super) fn open_group(&mut self, name_len: usize, call: bool) {
         self.count_value();
         let kind = if call {
@@ -59,7 +59,7 @@ impl Parser<'_> {
         self.fix(kind);
         self.draft.replace(self.at, self.at + name_len + 1, b"[");
         self.at += name_len + 1;
-        self.push(Kind::Round);
+        self.push(Bracket::Round);
         self.groups.push(Group {
             position: self.opened,
             values: Values::None,
@@ -69,7 +69,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn in_group(&self) -> bool {
-        matches!(self.top(), Some(Kind::Round | Kind::Double))
+        matches!(self.top(), Some(Bracket::Round | Bracket::Double))
     }
 
     pub(super) fn count_value(&mut self) {
@@ -83,14 +83,14 @@ impl Parser<'_> {
         }
     }
 
-    /// A `{` where a key should be.
+    /// Reads a `{` in place of a key.
     pub(super) fn object_for_key(&mut self) {
         let parent = self.outer(1);
-        if self.is_first() && self.top() == Some(Kind::Object) {
+        if self.is_first() && self.top() == Some(Bracket::Object) {
             self.fix(FixKind::Brackets);
             self.draft.patch(self.opened, b'[', self.at);
             if let Some(top) = self.stack.last_mut() {
-                *top = Kind::Double;
+                *top = Bracket::Double;
             }
             self.groups.push(Group {
                 position: self.opened,
@@ -99,7 +99,8 @@ impl Parser<'_> {
                 call: false,
             });
             self.expect = Expect::Value;
-        } else if self.top() == Some(Kind::Object) && parent.is_some_and(|kind| !kind.has_keys()) {
+        } else if self.top() == Some(Bracket::Object) && parent.is_some_and(|kind| !kind.has_keys())
+        {
             self.remove_comma(FixKind::ExtraComma);
             self.fix(FixKind::MissingBracket);
             self.close_missing();
@@ -108,18 +109,18 @@ impl Parser<'_> {
             let comma = self.comma;
             let (opened, value_end) = (self.opened, self.value_end);
             self.drop_bytes(1, FixKind::ExtraBracket);
-            self.push(Kind::Merged);
+            self.push(Bracket::Merged);
             self.comma = comma;
             self.opened = opened;
             self.value_end = value_end;
         }
     }
 
-    /// A `[` where a key should be: it goes on with the array before it, if there is one.
+    /// Reads a `[` in place of a key: it continues the array before it, if there is one.
     pub(super) fn array_for_key(&mut self) {
         let end = self.value_end;
-        let goes_on = !self.is_first() && self.draft.byte(end - 1, self.at) == b']';
-        let Some(empty) = self.reopenable.filter(|_| goes_on) else {
+        let continues = !self.is_first() && self.draft.byte(end - 1, self.at) == b']';
+        let Some(empty) = self.reopenable.filter(|_| continues) else {
             return self.drop_bytes(1, FixKind::StrayText);
         };
         if let Some(comma) = self.comma.take() {
@@ -128,7 +129,7 @@ impl Parser<'_> {
         self.drop_bytes(1, FixKind::ExtraBracket);
         self.draft
             .patch(end - 1, if empty { b' ' } else { b',' }, self.at);
-        self.stack.push(Kind::Array);
+        self.stack.push(Bracket::Array);
         self.open[bracket_index(b']')] += 1;
         self.value_end = end - 1;
         if empty {
@@ -155,13 +156,13 @@ impl Parser<'_> {
     pub(super) fn pair_in_array(&mut self) {
         self.fix(FixKind::MissingBracket);
         let open = self.stack.iter().rev().take(REACH);
-        let arrays = open.take_while(|&&kind| kind == Kind::Array).count();
-        let in_object = self.outer(arrays).is_some_and(Kind::has_keys);
+        let arrays = open.take_while(|&&kind| kind == Bracket::Array).count();
+        let in_object = self.outer(arrays).is_some_and(Bracket::has_keys);
         if let Some(comma) = self.value_comma.filter(|_| in_object) {
             return self.end_arrays_before_key(arrays, comma);
         }
         self.draft.insert(self.value_start, b"{", self.at);
-        self.stack.push(Kind::Object);
+        self.stack.push(Bracket::Object);
         self.open[bracket_index(b'}')] += 1;
         self.opened = self.value_start;
         self.member = self.opened + 1;
@@ -183,9 +184,9 @@ impl Parser<'_> {
 
     pub(super) fn become_set(&mut self) {
         if let Some(top) = self.stack.last_mut()
-            && *top == Kind::Object
+            && *top == Bracket::Object
         {
-            *top = Kind::Set;
+            *top = Bracket::Set;
             self.draft.patch(self.opened, b'[', self.at);
         }
     }
@@ -196,7 +197,7 @@ impl Parser<'_> {
             return self.drop_bytes(1, FixKind::ExtraBracket);
         };
         if top.closer() == byte {
-            if top == Kind::Object && self.closes_too_early() {
+            if top == Bracket::Object && self.closes_too_early() {
                 self.drop_bytes(1, FixKind::ExtraBracket);
                 self.expect = if self.is_first() {
                     Expect::Key
@@ -234,17 +235,17 @@ impl Parser<'_> {
         }
     }
 
-    /// `{"a": 1}, "b": 2}`: a key cannot follow the object, so it is not over yet.
+    /// `{"a": 1}, "b": 2}`: a key cannot follow the object, so the object continues.
     fn closes_too_early(&self) -> bool {
         let next = look::skip_space(self.text, self.at + 1);
         let parent = self.outer(1);
         self.text.get(next) == Some(&b',')
-            && !parent.is_some_and(Kind::has_keys)
-            && !(parent == Some(Kind::Array) && self.outer(2).is_some_and(Kind::has_keys))
+            && !parent.is_some_and(Bracket::has_keys)
+            && !(parent == Some(Bracket::Array) && self.outer(2).is_some_and(Bracket::has_keys))
             && look::quoted_key_ahead(self.text, look::skip_space(self.text, next + 1))
     }
 
-    /// How many levels up the nearest bracket is that `byte` closes.
+    /// The distance on the stack to the nearest bracket that `byte` closes.
     fn nearest(&self, byte: u8) -> Option<usize> {
         if self.open_count(byte) == 0 {
             return None;
@@ -258,7 +259,7 @@ impl Parser<'_> {
         found.map(|index| index + 1)
     }
 
-    /// Whether what comes at `next` may stand where the container `depth` levels up has closed.
+    /// Whether the token at `next` may follow the end of the container `depth` levels up.
     fn may_stand_after(&self, depth: usize, next: usize) -> bool {
         let outer = self.outer(depth);
         match self.text.get(next) {
@@ -271,7 +272,7 @@ impl Parser<'_> {
                     None => !key && !matches!(self.text.get(token), Some(b'{' | b'[')),
                 }
             }
-            // The bracket that is really open closes next, so this one is too many.
+            // The innermost bracket is closed next, so this one is extra.
             Some(&closer @ (b'}' | b']')) => {
                 self.top().is_none_or(|top| top.closer() != closer)
                     || outer.is_some_and(|kind| kind.closer() == closer)
@@ -280,7 +281,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a bracket that fits nothing is one too many, rather than the wrong one.
+    /// Whether a mismatched bracket is an extra one, rather than one of the wrong kind.
     fn is_extra(&self, next: usize) -> bool {
         let Some(&follower) = self.text.get(next) else {
             return false;
@@ -296,17 +297,17 @@ impl Parser<'_> {
         let token = look::skip_space(self.text, next + 1);
         let key = look::quoted_key_ahead(self.text, token);
         if top.has_keys() {
-            key && !parent.is_some_and(Kind::has_keys)
+            key && !parent.is_some_and(Bracket::has_keys)
         } else {
-            !key && parent.is_none_or(Kind::has_keys)
+            !key && parent.is_none_or(Bracket::has_keys)
         }
     }
 
-    /// Closes the innermost container with the bracket at `at`, whichever it is.
+    /// Closes the innermost container with the bracket at `at`, of any kind.
     fn close_top(&mut self, byte: u8) {
         let empty = self.is_first();
         let Some(kind) = self.pop() else { return };
-        self.reopenable = (kind == Kind::Array).then_some(empty);
+        self.reopenable = (kind == Bracket::Array).then_some(empty);
         let closing = self.closing(kind);
         if closing == Some(byte) {
             self.at += 1;
@@ -316,16 +317,16 @@ impl Parser<'_> {
         }
         let keep_end = closing.is_none().then_some(self.value_end);
         self.end_value();
-        if let (Kind::Merged, Some(end)) = (kind, keep_end) {
+        if let (Bracket::Merged, Some(end)) = (kind, keep_end) {
             self.value_end = end;
         }
     }
 
-    /// Closes the innermost container although no bracket does.
+    /// Closes the innermost container without a bracket in the input.
     fn close_missing(&mut self) {
         let empty = self.is_first();
         let Some(kind) = self.pop() else { return };
-        self.reopenable = (kind == Kind::Array).then_some(empty);
+        self.reopenable = (kind == Bracket::Array).then_some(empty);
         if let Some(byte) = self.closing(kind) {
             self.draft.insert(self.value_end, &[byte], self.at);
             self.value_end += 1;
@@ -335,19 +336,19 @@ impl Parser<'_> {
         self.value_end = value_end;
     }
 
-    pub(super) fn pop(&mut self) -> Option<Kind> {
+    pub(super) fn pop(&mut self) -> Option<Bracket> {
         let kind = self.stack.pop()?;
         self.open[bracket_index(kind.closer())] -= 1;
         Some(kind)
     }
 
-    /// The bracket that ends a container in the draft, if any does.
-    pub(super) fn closing(&mut self, kind: Kind) -> Option<u8> {
+    /// The closing bracket of a container in the draft, if it gets one.
+    pub(super) fn closing(&mut self, kind: Bracket) -> Option<u8> {
         match kind {
-            Kind::Object => Some(b'}'),
-            Kind::Array | Kind::Set => Some(b']'),
-            Kind::Merged => None,
-            Kind::Round | Kind::Double => {
+            Bracket::Object => Some(b'}'),
+            Bracket::Array | Bracket::Set => Some(b']'),
+            Bracket::Merged => None,
+            Bracket::Round | Bracket::Double => {
                 let group = self.groups.pop()?;
                 if group.values == Values::One && !group.comma {
                     self.draft.patch(group.position, b' ', self.at);

@@ -1,9 +1,8 @@
-//! Collects the repaired text.
+//! The output of the parser.
 //!
-//! Most of a malformed document is well-formed, so the draft copies nothing until
-//! something has to change: it remembers how far the input has been copied and
-//! takes the whole run over at once. A *position* is an offset in the draft as it
-//! would be if everything up to a given byte of the input were copied.
+//! Most of a malformed document is well-formed, so the draft copies input only when something
+//! changes, in one run from where the last copy ended. A *position* is an offset in the draft as if
+//! all input up to the current byte were copied.
 
 use super::fix::{Fix, FixKind};
 
@@ -15,7 +14,7 @@ pub(super) struct Draft<'t> {
     last_fix: Option<FixKind>,
 }
 
-/// How many fixes are told: a text that needs more is noise, and the list must not outgrow it.
+/// How many fixes are reported: a text that needs more is noise, and the list must stay smaller.
 const MOST_FIXES: usize = 1_000_000;
 
 /// A state of the draft to return to.
@@ -45,7 +44,7 @@ impl<'t> Draft<'t> {
         }
     }
 
-    /// What was fixed last.
+    /// The kind of the last fix.
     pub(super) fn last_fix(&self) -> Option<FixKind> {
         self.last_fix
     }
@@ -67,20 +66,20 @@ impl<'t> Draft<'t> {
         self.copied = to;
     }
 
-    /// Writes `bytes` instead of the input from `from` to `to`.
+    /// Replaces the input from `from` to `to` by `bytes`.
     pub(super) fn replace(&mut self, from: usize, to: usize, bytes: &[u8]) {
         self.skip(from, to);
         self.out.extend_from_slice(bytes);
     }
 
-    /// Puts `bytes` at an earlier position; the cost is what stands after it.
+    /// Inserts `bytes` at an earlier position. The cost is linear in the bytes after it.
     pub(super) fn insert(&mut self, position: usize, bytes: &[u8], at: usize) {
         self.copy_to(at);
         self.out.extend_from_slice(bytes);
         self.out[position..].rotate_right(bytes.len());
     }
 
-    /// Takes one byte out at an earlier position; the cost is what stands after it.
+    /// Removes a byte at an earlier position. The cost is linear in the bytes after it.
     pub(super) fn remove(&mut self, position: usize, at: usize) {
         self.copy_to(at);
         self.out.remove(position);
@@ -113,7 +112,7 @@ impl<'t> Draft<'t> {
         }
     }
 
-    /// Returns to a state that nothing before has changed since.
+    /// Returns to a state; the draft before it must not have changed since.
     pub(super) fn reset(&mut self, mark: Mark) {
         self.out.truncate(mark.out);
         self.copied = mark.copied;

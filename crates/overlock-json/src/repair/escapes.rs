@@ -1,21 +1,21 @@
-//! Rewrites the escape sequences and raw characters in a string that JSON does not allow.
+//! Rewrites escape sequences and raw characters that are invalid in JSON strings.
 
 use super::fix::FixKind;
 use super::look::{self, Quote};
 use super::parser::{Ending, Expect, Parser, character_len};
 use super::scalars::escape_into;
-use super::strings::Reading;
+use super::strings::StringReading;
 use super::verdict::Verdict;
 
 impl Parser<'_> {
-    /// Reads an escape sequence. Says whether it ended the string.
-    pub(super) fn escape(&mut self, reading: &mut Reading) -> bool {
+    /// Reads an escape sequence; returns whether it ended the string.
+    pub(super) fn escape(&mut self, reading: &mut StringReading) -> bool {
         let at = self.at;
         let Some(&letter) = self.text.get(at + 1) else {
             return self.half_escape();
         };
         if reading.stop == Some(at + 1) {
-            // A path that ends in a backslash: the quote after it was meant to end the string.
+            // In a path that ends in a backslash, the quote after it ends the string.
             self.rewrite(1, b"\\\\");
             return false;
         }
@@ -49,7 +49,7 @@ impl Parser<'_> {
                 false
             }
             b'u' => self.unicode_escape(),
-            // Markdown escapes the underscore, which nothing else does.
+            // Markdown escapes underscores.
             b'\'' | b'`' | b'_' => {
                 self.rewrite(1, b"");
                 self.at += 1;
@@ -77,7 +77,7 @@ impl Parser<'_> {
                 self.at += character_len(letter);
                 false
             }
-            // Regular expressions, formulas and Windows paths are full of these.
+            // Common in regular expressions, formulas and Windows paths.
             _ => {
                 self.rewrite(1, b"\\\\");
                 false
@@ -134,7 +134,7 @@ impl Parser<'_> {
         self.at += 1;
     }
 
-    /// The text ends inside an escape sequence.
+    /// Handles the end of the text inside an escape sequence.
     fn half_escape(&mut self) -> bool {
         if self.ending == Ending::Close {
             self.fix(FixKind::Truncated);
@@ -145,7 +145,7 @@ impl Parser<'_> {
     }
 
     /// Whether a backslash before a quote is text, because the next key follows the quote.
-    fn backslash_is_text(&self, quote: usize, reading: &Reading) -> bool {
+    fn backslash_is_text(&self, quote: usize, reading: &StringReading) -> bool {
         let next = look::skip_space(self.text, quote + 1);
         reading.quote == Quote::Double
             && self.expect == Expect::Value
@@ -154,8 +154,8 @@ impl Parser<'_> {
             && look::quoted_key_ahead(self.text, look::skip_space(self.text, next + 1))
     }
 
-    /// `\\\\"`: whether the quote after an escaped backslash is text, and was escaped once too often.
-    fn is_escaped_twice(&mut self, reading: &Reading) -> bool {
+    /// `\\\\"`: whether the quote after an escaped backslash is text that was escaped twice.
+    fn is_escaped_twice(&mut self, reading: &StringReading) -> bool {
         let at = self.at;
         self.at += 2;
         let verdict = self.judge(Quote::Double, 1, reading);
@@ -169,7 +169,7 @@ impl Parser<'_> {
         self.at += length;
     }
 
-    /// How many of the next `most` bytes from `skip` on are hexadecimal digits.
+    /// The number of hexadecimal digits in the next `most` bytes from `skip` on.
     fn hex_len(&self, skip: usize, most: usize) -> usize {
         let from = (self.at + skip).min(self.text.len());
         let digits = self.text[from..].iter().take(most);
@@ -177,7 +177,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether what is left could be the start of the second half of a surrogate pair.
+/// Whether the rest may be the start of the second half of a surrogate pair.
 fn is_escape_start(rest: &[u8]) -> bool {
     let digits = rest.strip_prefix(b"\\u");
     rest.is_empty()

@@ -1,4 +1,4 @@
-//! Names what a repair changed.
+//! The changes of a repair.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Fix {
     /// What was wrong.
     pub kind: FixKind,
-    /// Where: a byte in the text as it was given.
+    /// The byte offset in the given text.
     pub offset: usize,
 }
 
@@ -17,29 +17,29 @@ pub struct Fix {
 pub enum FixKind {
     /// Bytes that are not UTF-8 were dropped.
     Encoding,
-    /// Prose before or after the document was left out.
+    /// Prose before or after the document was removed.
     Prose,
-    /// A Markdown fence was left out.
+    /// A Markdown fence was removed.
     Fence,
-    /// The whole document was escaped as if it stood in a string: `{\"a\": 1}`.
+    /// The whole document was escaped like the content of a string: `{\"a\": 1}`.
     Escaped,
     /// A comment was removed.
     Comment,
-    /// White space that JSON does not know became a space.
+    /// White space that is invalid in JSON became a space.
     WhiteSpace,
     /// A comma before a closing bracket was removed.
     TrailingComma,
-    /// A comma was put between two values.
+    /// A comma was inserted between two values.
     MissingComma,
     /// A comma with no value before it was removed.
     ExtraComma,
     /// Another separator, such as `;` or `=>`, became a comma or a colon.
     Separator,
-    /// A colon was put between a key and its value.
+    /// A colon was inserted between a key and its value.
     MissingColon,
     /// Other quotes became double quotes.
     Quotes,
-    /// A quote that begins or ends a string was added.
+    /// A missing quote of a string was added.
     MissingQuote,
     /// A key without quotes was quoted.
     UnquotedKey,
@@ -47,17 +47,17 @@ pub enum FixKind {
     UnquotedValue,
     /// A quote inside a string was escaped.
     InnerQuote,
-    /// A quote that was written twice was removed.
+    /// A duplicate quote was removed.
     ExtraQuote,
     /// A raw line break or another control character in a string was escaped.
     ControlCharacter,
-    /// An escape sequence that JSON does not know was rewritten.
+    /// An escape sequence that is invalid in JSON was rewritten.
     Escape,
     /// A literal of another language, such as `None`, was translated.
     Literal,
-    /// A number that is not written as JSON writes it was rewritten.
+    /// A number in another notation was rewritten.
     Number,
-    /// An ellipsis that stood for left-out values was removed.
+    /// An ellipsis in place of values was removed.
     Ellipsis,
     /// Strings joined with `+` became one string.
     Concatenation,
@@ -65,18 +65,18 @@ pub enum FixKind {
     Call,
     /// Round or curly brackets around a list became square ones, or were removed.
     Brackets,
-    /// A bracket was closed by one of another kind.
+    /// A closing bracket of the wrong kind was replaced.
     MismatchedBracket,
-    /// A bracket that was never opened or closed was added.
+    /// A missing opening or closing bracket was added.
     MissingBracket,
-    /// A bracket too many was removed.
+    /// An extra bracket was removed.
     ExtraBracket,
-    /// A key had no value: it became `null`.
+    /// A key without a value got `null`.
     MissingValue,
-    /// Text that belongs to nothing was removed.
+    /// Stray text was removed.
     StrayText,
     /// Several documents became one array, or all but the first were left out.
     Several,
-    /// The text stops in the middle of the document.
+    /// The text ends inside the document.
     Truncated,
 }

@@ -1,18 +1,18 @@
-//! Brackets that are written as `[` until it is known whether they hold one value alone.
+//! Brackets that are written as `[` until it is known whether they contain only one value.
 
-use crate::packed::{read_number, write_number};
+use crate::packed::{Packed, PackedStack, read_byte, read_number, write_number};
 
-/// Such a bracket.
+/// An open bracket of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    /// Where it is in the draft.
+    /// Its position in the draft.
     pub(super) position: usize,
     pub(super) values: Values,
     pub(super) comma: bool,
     pub(super) call: bool,
 }
 
-/// How many values a group holds.
+/// How many values a group contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Values {
     None,
@@ -29,56 +29,35 @@ impl Values {
     }
 }
 
-/// The groups that are open, the innermost last.
-///
-/// All but that one wait in a few bytes each: a text may open a billion of them.
-#[derive(Default)]
-pub(super) struct Groups {
-    innermost: Option<Group>,
-    /// For each of the others the distance to the next one inwards, and its flags.
-    outer: Vec<u8>,
-}
+/// The open groups, the innermost last.
+pub(super) type Groups = PackedStack<Group>;
 
 const ONE: u8 = 1;
 const SEVERAL: u8 = 2;
 const COMMA: u8 = 4;
 const CALL: u8 = 8;
 
-impl Groups {
-    pub(super) fn last_mut(&mut self) -> Option<&mut Group> {
-        self.innermost.as_mut()
-    }
-
-    pub(super) fn push(&mut self, group: Group) {
-        let Some(outer) = self.innermost.replace(group) else {
-            return;
-        };
-        let mut flags = match outer.values {
+impl Packed for Group {
+    fn pack(&self, above: &Self, bytes: &mut Vec<u8>) {
+        let mut flags = match self.values {
             Values::None => 0,
             Values::One => ONE,
             Values::Several => SEVERAL,
         };
-        if outer.comma {
+        if self.comma {
             flags |= COMMA;
         }
-        if outer.call {
+        if self.call {
             flags |= CALL;
         }
-        write_number(&mut self.outer, group.position - outer.position);
-        self.outer.push(flags);
+        write_number(bytes, above.position - self.position);
+        bytes.push(flags);
     }
 
-    pub(super) fn pop(&mut self) -> Option<Group> {
-        let popped = self.innermost.take()?;
-        let Some(flags) = self.outer.pop() else {
-            return Some(popped);
-        };
-        let mut rest = &self.outer[..];
-        let distance = read_number(&mut rest);
-        let left = rest.len();
-        self.outer.truncate(left);
-        self.innermost = Some(Group {
-            position: popped.position - distance,
+    fn unpack(above: &Self, bytes: &mut &[u8]) -> Self {
+        let flags = read_byte(bytes);
+        Self {
+            position: above.position - read_number(bytes),
             values: match flags & (ONE | SEVERAL) {
                 0 => Values::None,
                 ONE => Values::One,
@@ -86,7 +65,6 @@ impl Groups {
             },
             comma: flags & COMMA != 0,
             call: flags & CALL != 0,
-        });
-        Some(popped)
+        }
     }
 }

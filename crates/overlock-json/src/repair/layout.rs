@@ -1,5 +1,5 @@
-//! Passes over what is not JSON between the tokens: white space, comments, ellipses,
-//! stray words, and the gap between two documents.
+//! Skips what is between the tokens: white space, comments, ellipses, stray words, and the gap
+//! between two documents.
 
 use super::Several;
 use super::fix::FixKind;
@@ -10,7 +10,7 @@ use crate::extract::begins_value;
 use crate::plain;
 
 impl Parser<'_> {
-    /// White space and comments between tokens.
+    /// Skips white space and comments between tokens.
     #[inline]
     pub(super) fn skip_layout(&mut self) {
         let space = usize::from(self.text.get(self.at) == Some(&b' '));
@@ -41,7 +41,7 @@ impl Parser<'_> {
             if comment == 0 {
                 break;
             }
-            work::note(comment);
+            work::add(comment);
             self.drop_bytes(comment, FixKind::Comment);
         }
     }
@@ -58,7 +58,7 @@ impl Parser<'_> {
             let found = body.windows(close.len()).position(|window| window == close);
             found.map_or(rest.len(), |length| open + length + close.len())
         };
-        // A colour is a value, so `#` opens a comment only where none is due.
+        // A colour such as `#fff` is a value, so `#` opens a comment only where no value is expected.
         let value_due = self.expect == Expect::Value && self.top_has_keys();
         match rest {
             [b'/', b'/', ..] => line(),
@@ -69,7 +69,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Fences between tokens are decoration.
+    /// Skips a fence between tokens.
     pub(super) fn fence(&mut self) {
         let ticks = self.rest().iter().take_while(|&&byte| byte == b'`').count();
         let tag = look::word_len(self.text, self.at + ticks);
@@ -85,7 +85,7 @@ impl Parser<'_> {
             self.complete_value(false);
             return;
         }
-        // Words may say what was left out: `... (3 more)`.
+        // Words may follow the dots: `... (3 more)`.
         let dots = look::ellipsis_len(self.text, self.at);
         let words = self.rest()[dots..]
             .iter()
@@ -96,7 +96,7 @@ impl Parser<'_> {
         self.drop_bytes(dots + words, FixKind::Ellipsis);
     }
 
-    /// Words that are neither key nor value.
+    /// Skips words that are neither key nor value.
     pub(super) fn stray_words(&mut self) {
         let length = self
             .rest()
@@ -107,7 +107,7 @@ impl Parser<'_> {
         self.drop_bytes(length, FixKind::StrayText);
     }
 
-    /// After a whole document: goes on with the next one, or leaves the rest out.
+    /// Begins the next document after a complete one, or leaves out the rest.
     pub(super) fn next_document(&mut self) -> bool {
         let end = self.at;
         let mut next = end;
@@ -146,7 +146,7 @@ impl Parser<'_> {
                 _ => break,
             }
         }
-        work::note(next - end);
+        work::add(next - end);
         self.at = end;
         let begins = match self.text.get(next) {
             None => false,

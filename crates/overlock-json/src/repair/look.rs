@@ -1,13 +1,12 @@
-//! Answers small questions about the bytes ahead.
+//! Bounded look-ahead in the text.
 //!
-//! Nothing here changes anything. Whatever looks further than the next token has
-//! a limit, so that asking at every byte still costs linear time.
+//! Every look-ahead beyond the next token has a limit, so calling it at every byte is still linear.
 
 use super::work;
 use crate::vector;
 
-/// How far a look ahead for the end of a key or a word goes.
-const FAR: usize = 200;
+/// How far the end of a key or a word is searched.
+const MAX_LOOK_AHEAD: usize = 200;
 
 pub(super) fn skip_space(text: &[u8], at: usize) -> usize {
     if text.get(at).is_some_and(|&byte| byte > b' ') {
@@ -18,11 +17,11 @@ pub(super) fn skip_space(text: &[u8], at: usize) -> usize {
         .iter()
         .position(|byte| !byte.is_ascii_whitespace())
         .unwrap_or(rest.len());
-    work::note(space);
+    work::add(space);
     at + space
 }
 
-/// The quote at a byte: its length and the family that may end what it begins.
+/// A kind of quote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quote {
     Double,
@@ -53,7 +52,7 @@ pub(super) fn quote_at(text: &[u8], at: usize) -> Option<(Quote, usize)> {
 }
 
 impl Quote {
-    /// Whether a quote of the family `other` may end a string that this one began.
+    /// Whether a quote of the kind `other` may end a string that this one began.
     pub(super) fn ends_with(self, other: Self) -> bool {
         match self {
             Self::Double => other == Self::Double,
@@ -66,14 +65,14 @@ impl Quote {
     }
 }
 
-/// What comes after a string that is quoted at `at`, if it ends within reach: where its
-/// closing quote is, and where the next byte that is not white space is.
+/// For the string quoted at `at`, if it ends within the limit: the offset of its closing quote, and
+/// of the next byte that is not white space.
 pub(super) fn string_ahead(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let (quote, width) = quote_at(text, at)?;
     let mut end = at + width;
-    let limit = text.len().min(end + FAR);
+    let limit = text.len().min(end + MAX_LOOK_AHEAD);
     if matches!(quote, Quote::Double | Quote::Single) {
-        // The usual case: nothing but plain text up to the closing quote.
+        // The usual case: plain text up to the closing quote.
         let close = vector::string_stop_or(text[at], &text[..limit], end);
         if close < limit && text[close] == text[at] {
             return Some((close, skip_space(text, close + 1)));
@@ -106,7 +105,7 @@ pub(super) fn bare_key_ahead(text: &[u8], at: usize) -> bool {
     colon_after(text, at, name_byte)
 }
 
-/// Whether a bare key of one word or several, with its colon, begins at `at`.
+/// Whether a bare key of one or more words, with its colon, begins at `at`.
 pub(super) fn bare_words_key_ahead(text: &[u8], at: usize) -> bool {
     colon_after(text, at, |byte| name_byte(byte) || byte == b' ')
 }
@@ -119,7 +118,7 @@ fn colon_after(text: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> bool {
     let rest = &text[at.min(text.len())..];
     let length = rest
         .iter()
-        .take(FAR)
+        .take(MAX_LOOK_AHEAD)
         .take_while(|&&byte| belongs(byte))
         .count();
     let next = skip_space(text, at + length);
@@ -135,7 +134,7 @@ pub(super) fn key_ahead(text: &[u8], at: usize) -> bool {
 pub(super) fn word_len(text: &[u8], at: usize) -> usize {
     text[at.min(text.len())..]
         .iter()
-        .take(FAR)
+        .take(MAX_LOOK_AHEAD)
         .take_while(|&&byte| word_byte(byte))
         .count()
 }
@@ -144,7 +143,7 @@ fn word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'-') || byte >= 0x80
 }
 
-/// Whether a value that needs no quotes begins at `at` and ends where a value may end.
+/// Whether a complete unquoted value begins at `at`.
 pub(super) fn plain_scalar_ahead(text: &[u8], at: usize) -> bool {
     let rest = &text[at..];
     let length = rest
@@ -168,7 +167,7 @@ pub(super) fn plain_scalar_ahead(text: &[u8], at: usize) -> bool {
         || text[at + length..next].contains(&b'\n'))
 }
 
-/// The JSON literal that a word means, here or in another language.
+/// The JSON literal for a literal of any language.
 pub(super) fn literal(word: &[u8]) -> Option<&'static str> {
     const NAMES: [(&str, &str); 11] = [
         ("true", "true"),
@@ -192,7 +191,7 @@ pub(super) fn literal(word: &[u8]) -> Option<&'static str> {
     found.map(|&(_, json)| json)
 }
 
-/// The length of an ellipsis at `at`: three dots or more, or the character for it.
+/// The length of an ellipsis at `at`: three or more dots, or the character.
 pub(super) fn ellipsis_len(text: &[u8], at: usize) -> usize {
     if text[at..].starts_with("…".as_bytes()) {
         return 3;
@@ -201,7 +200,7 @@ pub(super) fn ellipsis_len(text: &[u8], at: usize) -> usize {
     if dots >= 3 { dots } else { 0 }
 }
 
-/// The ASCII separator that a full-width one stands for; all of them take three bytes.
+/// The ASCII equivalent of a full-width separator, which has three bytes.
 pub(super) fn full_width(text: &[u8], at: usize) -> Option<u8> {
     match text[at.min(text.len())..] {
         [0xEF, 0xBC, 0x9A, ..] => Some(b':'),
@@ -210,11 +209,11 @@ pub(super) fn full_width(text: &[u8], at: usize) -> Option<u8> {
     }
 }
 
-/// The length of what separates like white space, but not in JSON.
+/// The length of white space that is invalid in JSON.
 pub(super) fn odd_space_len(text: &[u8], at: usize) -> usize {
     match text[at..] {
         [0x00..=0x08 | 0x0B | 0x0C | 0x0E..=0x1F | 0x7F, ..] => 1,
-        // Also a line break that was escaped along with the document around it.
+        // Includes a line break that was escaped together with the document.
         [0xC2, 0xA0 | 0x85 | 0xAD, ..] | [b'\\', b'n' | b'r' | b't', ..] => 2,
         [0xE1, 0x9A, 0x80, ..]
         | [0xE1, 0xA0, 0x8E, ..]

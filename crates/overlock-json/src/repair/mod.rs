@@ -1,10 +1,10 @@
-//! Turns malformed JSON, as models write it, into valid JSON.
+//! Repairs malformed JSON, as models write it.
 //!
-//! Valid JSON comes back as it is. Anything else is read leniently, once, and
-//! every change is told. What a slip means is decided by what keeps most of the
-//! data and would be the reading of a person.
+//! Valid JSON is returned unchanged. Any other text is read leniently in one pass, and every change
+//! is reported. An error is interpreted as a person would, in the way that keeps most of the data.
 
 mod brackets;
+mod checkpoint;
 mod draft;
 mod escapes;
 mod fix;
@@ -15,7 +15,7 @@ mod numbers;
 mod parser;
 mod place;
 mod scalars;
-mod sound;
+
 mod strings;
 #[cfg(test)]
 mod tests;
@@ -28,40 +28,39 @@ pub use fix::{Fix, FixKind};
 use crate::close::NoJson;
 use crate::extract::{Shifts, drop_bytes};
 use crate::scan::Scanner;
+use checkpoint::checkpoint;
 use parser::{Beginning, Ending, Parser};
-use place::{FixPlace, locate, obvious_place};
+use place::{DocumentLocation, locate, obvious_location};
 use serde::{Deserialize, Serialize};
-use sound::checkpoint;
 
-/// What becomes of several documents in a row.
+/// What to do with several documents in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Several {
-    /// They become the elements of one array.
+    /// Make them the elements of one array.
     #[default]
     Array,
-    /// The first is kept, the others are left out.
+    /// Keep only the first.
     First,
 }
 
 /// How to repair a text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RepairOptions {
-    /// What becomes of several documents in a row.
+    /// What to do with several documents in a text.
     pub several: Several,
 }
 
-/// A text that has become valid JSON.
+/// A repaired text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
     /// Valid JSON.
     pub json: String,
-    /// What was changed, in the order of the text; nothing if the text was valid. Of more than a
-    /// million changes only the first million are told.
+    /// The changes in the order of the text, at most the first million; empty if the text was valid.
     pub fixes: Vec<Fix>,
 }
 
-/// Turns malformed JSON into valid JSON and tells what was changed.
+/// Turns malformed JSON into valid JSON and reports the changes.
 ///
 /// ```
 /// use overlock_json::{RepairOptions, repair};
@@ -91,11 +90,11 @@ pub fn repair<T: AsRef<[u8]> + ?Sized>(
     Ok(Repaired { json, fixes })
 }
 
-/// Repairs one document that may be cut: what is open at the end stays open, so that
-/// the result is a prefix of valid JSON.
+/// Repairs one document that may be cut. Open containers stay open, so the result is a prefix of
+/// valid JSON.
 pub(crate) fn repair_open(region: &[u8]) -> (String, Vec<Fix>) {
     let (text, shifts) = drop_bytes(region);
-    let place = FixPlace {
+    let place = DocumentLocation {
         start: 0,
         limit: text.len(),
         beginning: Beginning::Value,
@@ -113,9 +112,9 @@ fn scan(text: &[u8]) -> Scanner {
     scanner
 }
 
-/// The text as it is if it is valid, and closed if it is only cut.
+/// A valid text, unchanged, or a text that is only cut, closed.
 ///
-/// A text that ends in a string is read with more care: its last quote may be what is missing.
+/// A text that ends in a string is parsed leniently, because its last quote may be missing.
 fn if_well_formed(text: &str, scanner: &Scanner) -> Option<Repaired> {
     if scanner.is_complete() {
         return Some(Repaired {
@@ -147,13 +146,13 @@ fn repair_text(
     several: Several,
 ) -> Option<(String, Vec<Fix>)> {
     let bytes = text.as_bytes();
-    if let Some(place) = obvious_place(bytes) {
+    if let Some(place) = obvious_location(bytes) {
         let mut parser = Parser::new(bytes, place.start, ending, several);
         if let Some(checkpoint) = checkpoint(scanner, bytes) {
             parser.resume(0, checkpoint);
         }
         let outcome = parser.run(place.beginning)?;
-        // Brackets after it may be the better document.
+        // A later document may be the better one.
         let rest = &bytes[outcome.rest..];
         if !rest.iter().any(|byte| matches!(byte, b'{' | b'[')) {
             return Some((outcome.json, place.with_wrapping(bytes, outcome.fixes)));
@@ -165,7 +164,7 @@ fn repair_text(
 
 fn repair_place(
     text: &str,
-    place: &FixPlace,
+    place: &DocumentLocation,
     ending: Ending,
     several: Several,
 ) -> Option<(String, Vec<Fix>)> {
@@ -192,7 +191,7 @@ fn repair_place(
     Some((outcome.json, fixes))
 }
 
-/// The document without one level of escapes, if all of it is escaped: `{\"a\": 1}`.
+/// Removes one level of escapes, if the whole document is escaped: `{\"a\": 1}`.
 fn unescape(text: &str) -> Option<(String, Shifts)> {
     let bytes = text.as_bytes();
     let first = bytes.iter().take(200).position(|&byte| byte == b'"')?;
@@ -226,7 +225,7 @@ fn unescape(text: &str) -> Option<(String, Shifts)> {
             }
         };
         inner.push_str(&text[copied..at]);
-        shifts.note(inner.len(), 1);
+        shifts.add(inner.len(), 1);
         inner.push_str(plain);
         at += 2;
         copied = at;
@@ -235,7 +234,7 @@ fn unescape(text: &str) -> Option<(String, Shifts)> {
     Some((inner, shifts))
 }
 
-/// Tells the fixes' offsets in the text before bytes were left out, and that they were.
+/// Maps the offsets of fixes back to the text before bytes were left out, and adds a fix for those.
 fn restore_offsets(fixes: &mut Vec<Fix>, shifts: &Shifts, kind: FixKind) {
     if kind == FixKind::Encoding && shifts.total() == 0 {
         return;

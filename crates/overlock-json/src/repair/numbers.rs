@@ -1,6 +1,6 @@
-//! Reads numbers, as JSON writes them and as others do.
+//! Reads numbers in JSON and in other notations.
 //!
-//! A number is never calculated with: its digits are kept, however many they are.
+//! Numbers are rewritten as text, so no digits are lost.
 
 /// The length of the JSON number at the start of `text`; 0 if there is none.
 #[inline]
@@ -35,15 +35,15 @@ pub(super) fn number_len(text: &[u8]) -> usize {
     end
 }
 
-/// Whether a number that stops here could go on to be a JSON number.
+/// Whether a token is a prefix of a JSON number.
 pub(super) fn number_prefix(token: &[u8]) -> bool {
-    // One more digit is all that is ever missing.
+    // A prefix lacks at most one digit.
     let mut longer = token.to_vec();
     longer.push(b'1');
     number_len(&longer) == longer.len()
 }
 
-/// The JSON number that is meant by one written in another way. Its digits are kept as they are.
+/// The JSON form of a number in another notation. Its digits are kept.
 pub(super) fn number(token: &[u8]) -> Option<String> {
     let token = std::str::from_utf8(token).ok()?;
     let (sign, body) = match token.as_bytes().first()? {
@@ -83,8 +83,8 @@ pub(super) fn number(token: &[u8]) -> Option<String> {
     {
         return None;
     }
-    // A few zeros pad a number (`05`, `007`, `00.5`); anything longer with zeros in
-    // front is a code, a version or a telephone number, which would lose them.
+    // Short numbers may be padded with zeros (`05`, `007`, `00.5`). Longer ones with leading zeros
+    // are codes, versions or telephone numbers, which must keep them.
     let padded = whole.len() > 1 && whole.starts_with('0');
     let most = if fraction.is_some() { 2 } else { 3 };
     if padded && (whole.len() > most || exponent.is_some() || fraction == Some("")) {
@@ -110,7 +110,7 @@ pub(super) fn number(token: &[u8]) -> Option<String> {
     Some(json)
 }
 
-/// A number written in another base, in decimal.
+/// The value of a number in another base.
 fn radix(body: &str) -> Option<u128> {
     let (prefix, digits) = body.split_at_checked(2)?;
     let base = match prefix {

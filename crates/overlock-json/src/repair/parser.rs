@@ -1,26 +1,25 @@
-//! Reads a malformed document and drafts the valid one.
+//! Parses a malformed document and writes the valid one.
 //!
-//! One loop over the tokens with an explicit stack, so that depth costs memory
-//! and not the call stack. At every token the parser knows what the grammar wants;
-//! what comes instead is read as the likeliest slip. Input is skipped, replaced or
-//! completed, never reordered, so every step moves forward and the whole is linear.
+//! One loop over the tokens with an explicit stack, so that depth does not use the call stack. An
+//! unexpected token is interpreted as the most likely error. Input is skipped, replaced or completed,
+//! never reordered, so every step moves forward and the parser is linear.
 
 use super::Several;
-use super::brackets::{Kind, bracket_index};
+use super::brackets::{Bracket, bracket_index};
+use super::checkpoint::Checkpoint;
 use super::draft::Draft;
 use super::fix::{Fix, FixKind};
 use super::groups::Groups;
 use super::look;
-use super::sound::Checkpoint;
 use super::work;
 use std::cell::OnceCell;
 
-/// What becomes of a document that is still open where the text ends.
+/// What to do with a document that is open at the end of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// It is closed, and what is only half there is left out.
+    /// Close it, and leave out an incomplete value.
     Close,
-    /// It stays open, as a prefix of a valid document.
+    /// Leave it open, as a prefix of a valid document.
     StayOpen,
 }
 
@@ -33,11 +32,11 @@ pub(super) enum Beginning {
     Members,
 }
 
-/// What came of reading a text.
-pub(super) struct Outcome {
+/// A repaired document.
+pub(super) struct RepairedDocument {
     pub(super) json: String,
     pub(super) fixes: Vec<Fix>,
-    /// Where the text begins that was left out after the document.
+    /// Where the text after the document begins, which was left out.
     pub(super) rest: usize,
 }
 
@@ -48,11 +47,11 @@ pub(super) enum Expect {
     Value,
     /// A comma or a closing bracket.
     After,
-    /// The document is whole.
+    /// The document is complete.
     Done,
 }
 
-/// A way of writing keys; whoever has taken to one goes on with it.
+/// How keys are quoted. A text is expected to do so consistently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
     Plain,
@@ -66,17 +65,17 @@ pub(super) struct Parser<'t> {
     pub(super) text: &'t [u8],
     pub(super) at: usize,
     pub(super) draft: Draft<'t>,
-    pub(super) stack: Vec<Kind>,
+    pub(super) stack: Vec<Bracket>,
     pub(super) expect: Expect,
     pub(super) ending: Ending,
     pub(super) groups: Groups,
     /// How many brackets of each kind are open: curly, square, round.
     pub(super) open: [usize; 3],
-    /// The comma after which nothing has come yet.
+    /// The position in the draft of the last comma, if nothing follows it yet.
     pub(super) comma: Option<usize>,
-    /// Where that comma is in the text.
+    /// The offset of that comma in the text.
     pub(super) comma_offset: usize,
-    /// Where the last value, or the bracket that opens the container, ends in the draft.
+    /// Where the last value, or the opening bracket of the container, ends in the draft.
     pub(super) value_end: usize,
     pub(super) value_start: usize,
     pub(super) value_is_string: bool,
@@ -84,25 +83,25 @@ pub(super) struct Parser<'t> {
     pub(super) value_comma: Option<usize>,
     /// Where the last bracket was opened in the draft.
     pub(super) opened: usize,
-    /// The last container that was closed is an array that can go on; whether it is empty.
+    /// If the last closed container is an array, which may be reopened: whether it is empty.
     pub(super) reopenable: Option<bool>,
-    /// Where the current member, with the comma before it, begins in the draft.
+    /// Where the current member begins in the draft, including the comma before it.
     pub(super) member: usize,
     /// Where the current key ends in the draft.
     pub(super) key_end: usize,
     pub(super) several: Several,
     pub(super) documents: usize,
     pub(super) first_is_scalar: bool,
-    /// Where the last double quote of the text is, once that has been asked.
+    /// The last double quote of the text, searched when first needed.
     pub(super) last_quote: OnceCell<usize>,
-    /// How many more bytes may be looked at in vain.
-    pub(super) patience: usize,
-    /// Where the last three quotes in a row are, once that has been asked.
+    /// How many more bytes failed searches may read.
+    pub(super) search_budget: usize,
+    /// The last triple quote of the text, searched when first needed.
     pub(super) last_triple: Option<usize>,
     pub(super) keys: Keys,
-    /// Where the text begins that was left out after the document.
+    /// Where the text after the document begins, which was left out.
     pub(super) rest: usize,
-    /// If the bracket around everything was missing, its end says nothing of a cut.
+    /// If the outermost bracket was missing, a missing closing bracket is no sign of a cut.
     pub(super) beginning: Beginning,
 }
 
@@ -131,7 +130,7 @@ impl<'t> Parser<'t> {
             documents: 1,
             first_is_scalar: false,
             last_quote: OnceCell::new(),
-            patience: text.len(),
+            search_budget: text.len(),
             last_triple: None,
             keys: Keys::Plain,
             rest: text.len(),
@@ -139,7 +138,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Begins at a checkpoint, counted from `origin`: what is before it is sound.
+    /// Begins at a checkpoint, whose offsets are relative to `origin`. The text before it is valid.
     pub(super) fn resume(&mut self, origin: usize, checkpoint: Checkpoint) {
         let start = self.at;
         for &kind in &checkpoint.stack {
@@ -158,16 +157,16 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads to the end. Says nothing if there was no value.
-    pub(super) fn run(mut self, beginning: Beginning) -> Option<Outcome> {
+    /// Parses to the end; none if there was no value.
+    pub(super) fn run(mut self, beginning: Beginning) -> Option<RepairedDocument> {
         if beginning == Beginning::Members {
             self.draft.replace(self.at, self.at, b"{");
             self.fix(FixKind::MissingBracket);
-            self.push(Kind::Object);
+            self.push(Bracket::Object);
             self.beginning = Beginning::Members;
         }
         loop {
-            work::note(1);
+            work::add(1);
             self.skip_layout();
             if self.at >= self.text.len() {
                 break;
@@ -194,7 +193,7 @@ impl<'t> Parser<'t> {
         self.finish()
     }
 
-    /// A key, and the colon and the value that stand right after it, as they nearly always do.
+    /// Reads a key, and also its colon and value if they follow directly, as in nearly all cases.
     fn member(&mut self) {
         self.key();
         if self.expect == Expect::Colon && self.text.get(self.at) == Some(&b':') {
@@ -207,7 +206,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Takes the comma that stands right after a value, as it nearly always does.
+    /// Reads the comma directly after a value, if there is one, as in nearly all cases.
     fn plain_comma(&mut self) {
         if self.expect == Expect::After && self.text.get(self.at) == Some(&b',') {
             self.take_comma();
@@ -226,17 +225,17 @@ impl<'t> Parser<'t> {
         self.draft.fix(kind, self.at);
     }
 
-    pub(super) fn top(&self) -> Option<Kind> {
+    pub(super) fn top(&self) -> Option<Bracket> {
         self.stack.last().copied()
     }
 
-    /// The container that many levels around the innermost one.
-    pub(super) fn outer(&self, levels: usize) -> Option<Kind> {
+    /// The container `levels` levels outside of the innermost one.
+    pub(super) fn outer(&self, levels: usize) -> Option<Bracket> {
         self.stack.iter().nth_back(levels).copied()
     }
 
     pub(super) fn top_has_keys(&self) -> bool {
-        self.top().is_some_and(Kind::has_keys)
+        self.top().is_some_and(Bracket::has_keys)
     }
 
     pub(super) fn last_quote(&self) -> usize {
@@ -244,12 +243,12 @@ impl<'t> Parser<'t> {
         *self.last_quote.get_or_init(|| find().unwrap_or(0))
     }
 
-    /// How many brackets that `closer` would close are open.
+    /// How many open brackets `closer` could close.
     pub(super) fn open_count(&self, closer: u8) -> usize {
         self.open[bracket_index(closer)]
     }
 
-    /// Whether a number at the end of the text may have lost its last digits.
+    /// Whether a number at the end of the text may be incomplete.
     pub(super) fn may_be_shortened(&self, end: usize) -> bool {
         let inside = usize::from(self.beginning == Beginning::Members);
         end == self.text.len() && self.ending == Ending::Close && self.stack.len() > inside
@@ -262,7 +261,7 @@ impl<'t> Parser<'t> {
         self.at += length;
     }
 
-    pub(super) fn push(&mut self, kind: Kind) {
+    pub(super) fn push(&mut self, kind: Bracket) {
         self.stack.push(kind);
         self.open[bracket_index(kind.closer())] += 1;
         self.opened = self.draft.position(self.at) - 1;
@@ -322,7 +321,7 @@ impl<'t> Parser<'t> {
         self.expect = Expect::Colon;
     }
 
-    /// Whether nothing has come yet in the innermost container.
+    /// Whether the innermost container is empty so far.
     pub(super) fn is_first(&self) -> bool {
         self.comma.is_none() && self.value_end == self.opened + 1
     }
@@ -390,8 +389,8 @@ impl<'t> Parser<'t> {
             return self.scalar();
         }
         match byte {
-            b'{' => self.open_value(Kind::Object),
-            b'[' => self.open_value(Kind::Array),
+            b'{' => self.open_value(Bracket::Object),
+            b'[' => self.open_value(Bracket::Array),
             b'(' => self.open_group(0, false),
             b'}' | b']' | b')' | b',' | b';' if self.top_has_keys() => {
                 self.fix(FixKind::MissingValue);
@@ -413,13 +412,13 @@ impl<'t> Parser<'t> {
 
     fn string_value(&mut self) {
         self.value_start = self.draft.position(self.at);
-        let comma = self.comma.filter(|_| self.top() == Some(Kind::Array));
+        let comma = self.comma.filter(|_| self.top() == Some(Bracket::Array));
         self.string(false);
         self.complete_value(true);
         self.value_comma = comma;
     }
 
-    /// A scalar has ended at `at`.
+    /// Ends a scalar at `at`.
     pub(super) fn complete_value(&mut self, is_string: bool) {
         self.count_value();
         if self.stack.is_empty() && self.documents == 1 {
@@ -504,7 +503,7 @@ impl<'t> Parser<'t> {
         };
     }
 
-    /// Puts the comma that is missing before what comes next.
+    /// Inserts a comma before the next element if it is missing.
     pub(super) fn separate(&mut self) {
         if self.comma.is_some() || self.is_first() {
             return;
@@ -514,7 +513,7 @@ impl<'t> Parser<'t> {
         self.after_comma(self.value_end);
     }
 
-    /// Whether what comes after a value with no comma can be a key.
+    /// Whether a key may follow after a value without a comma.
     fn key_follows(&self) -> bool {
         look::quote_at(self.text, self.at).is_some()
             || look::bare_key_ahead(self.text, self.at)
@@ -542,7 +541,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn finish(mut self) -> Option<Outcome> {
+    fn finish(mut self) -> Option<RepairedDocument> {
         let empty = self.expect == Expect::Value && self.stack.is_empty();
         if empty && self.documents == 1 {
             return None;
@@ -576,9 +575,9 @@ impl<'t> Parser<'t> {
         Some(self.outcome())
     }
 
-    fn outcome(self) -> Outcome {
+    fn outcome(self) -> RepairedDocument {
         let (json, fixes) = self.draft.finish();
-        Outcome {
+        RepairedDocument {
             json,
             fixes,
             rest: self.rest,

@@ -1,20 +1,20 @@
-//! Finds where the document of a text begins, and how.
+//! Locates the document in a text.
 
 use super::fix::{Fix, FixKind};
 use super::look;
 use super::parser::Beginning;
 use crate::extract::{Found, begins_value, find, skip_wrapping};
 
-/// Where the document is and how it begins.
-pub(super) struct FixPlace {
+/// The location of a document.
+pub(super) struct DocumentLocation {
     pub(super) start: usize,
     pub(super) limit: usize,
     pub(super) beginning: Beginning,
     pub(super) fence: Option<usize>,
 }
 
-impl FixPlace {
-    /// Adds the fixes for what was left out around the document.
+impl DocumentLocation {
+    /// Adds the fixes for text that was left out around the document.
     pub(super) fn with_wrapping(&self, text: &[u8], mut fixes: Vec<Fix>) -> Vec<Fix> {
         if let Some(offset) = self.fence {
             let kind = FixKind::Fence;
@@ -29,8 +29,8 @@ impl FixPlace {
     }
 }
 
-/// The place of a document that a text begins with, if it is plain to see.
-pub(super) fn obvious_place(text: &[u8]) -> Option<FixPlace> {
+/// The location of a document at the start of a text, if it is obvious.
+pub(super) fn obvious_location(text: &[u8]) -> Option<DocumentLocation> {
     let start = text.len() - text.trim_ascii_start().len();
     let brackets = text[start..]
         .iter()
@@ -42,7 +42,7 @@ pub(super) fn obvious_place(text: &[u8]) -> Option<FixPlace> {
         .ends_with(b"{");
     let obvious = opens_object && look::key_ahead(text, start + brackets);
     let fenced = text.trim_ascii_end().ends_with(b"```");
-    (obvious && !fenced).then_some(FixPlace {
+    (obvious && !fenced).then_some(DocumentLocation {
         start,
         limit: text.len(),
         beginning: Beginning::Value,
@@ -50,11 +50,11 @@ pub(super) fn obvious_place(text: &[u8]) -> Option<FixPlace> {
     })
 }
 
-/// Where the document of a text is, if there is one.
-pub(super) fn locate(text: &[u8]) -> Option<FixPlace> {
+/// The location of the document in a text, if there is one.
+pub(super) fn locate(text: &[u8]) -> Option<DocumentLocation> {
     let (content, limit) = skip_wrapping(text);
     let fence = (limit < text.len() || text[..content].contains(&b'`')).then_some(0);
-    let whole = |beginning| FixPlace {
+    let whole = |beginning| DocumentLocation {
         start: content,
         limit,
         beginning,
@@ -68,7 +68,7 @@ pub(super) fn locate(text: &[u8]) -> Option<FixPlace> {
     }
     let found = find(text);
     if let Some(found) = found.filter(|found| found.convincing || !quoted) {
-        return Some(FixPlace {
+        return Some(DocumentLocation {
             start: found.row,
             limit: limit_of(text, &found),
             beginning: Beginning::Value,
@@ -82,7 +82,7 @@ pub(super) fn locate(text: &[u8]) -> Option<FixPlace> {
     plain.then(|| whole(Beginning::Value))
 }
 
-/// Whether a text is a document in quotes that belong to another language: `'{"a": 1}'`.
+/// Whether a text is a document in quotes of another language: `'{"a": 1}'`.
 fn quotes_document(text: &[u8]) -> bool {
     let quotes = [&b"\"\"\""[..], b"'''", b"'", b"`"];
     let inside = quotes.iter().find_map(|quote| text.strip_prefix(*quote));
@@ -90,7 +90,7 @@ fn quotes_document(text: &[u8]) -> bool {
     matches!(inside, [opener @ (b'{' | b'['), rest @ ..] if begins_value(rest, *opener))
 }
 
-/// How far the document and what may follow it reach.
+/// Where the document and what may follow it end.
 fn limit_of(text: &[u8], found: &Found) -> usize {
     if found.closed {
         return text.len();
@@ -99,7 +99,7 @@ fn limit_of(text: &[u8], found: &Found) -> usize {
     let fences = region.windows(3).filter(|ticks| ticks == b"```").count();
     let body = region.trim_ascii_end();
     match body.strip_suffix(b"```") {
-        // A fence that nothing in the document has opened closes around it.
+        // A closing fence that was not opened inside the document belongs around it.
         Some(body) if fences % 2 == 1 && body.trim_ascii_end().ends_with(b"}") => {
             found.start + body.len()
         }
@@ -107,7 +107,7 @@ fn limit_of(text: &[u8], found: &Found) -> usize {
     }
 }
 
-/// Whether a text that begins with a quote is to be read from there, and as what.
+/// How to parse a text that begins with a quote, if the document begins there.
 fn root_string(text: &[u8], start: usize) -> Option<Beginning> {
     let (_, next) = look::string_ahead(text, start)?;
     match text.get(next) {
@@ -126,7 +126,7 @@ fn root_string(text: &[u8], start: usize) -> Option<Beginning> {
     }
 }
 
-/// Whether a text is one number or call in another notation.
+/// Whether a text is a single number or call in another notation.
 fn is_odd_scalar(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let word = look::word_len(text, 0);

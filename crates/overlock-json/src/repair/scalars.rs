@@ -1,4 +1,4 @@
-//! Reads values and keys that have no quotes: numbers, literals, calls and bare words.
+//! Reads values and keys without quotes: numbers, literals, calls and bare words.
 
 use super::fix::FixKind;
 use super::look;
@@ -64,7 +64,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The length of `,000` groups after a number in an object, where a comma must lead to a key.
+    /// The length of `,000` groups after a number in an object, where a key must follow a comma.
     fn thousands_len(&self, end: usize) -> usize {
         if !self.top_has_keys() {
             return 0;
@@ -86,19 +86,19 @@ impl Parser<'_> {
     fn take_number(&mut self, length: usize) {
         let end = self.at + length;
         if self.may_be_shortened(end) {
-            // It might have had more digits.
+            // It may be incomplete.
             return self.leave_out(end);
         }
         self.end_scalar(end);
     }
 
-    /// Whether the quote at `at` begins a string, rather than ends one that was not begun.
+    /// Whether the quote at `at` begins a string, rather than ending one without an opening quote.
     fn opens_string(&self, at: usize) -> bool {
         let next = look::skip_space(self.text, at + 1);
         !matches!(self.text.get(next), None | Some(b',' | b'}' | b']'))
     }
 
-    /// The length of the letters that Python puts before a string: `b'…'`, `rb"…"`.
+    /// The length of a Python string prefix: `b'…'`, `rb"…"`.
     fn prefix_len(&self) -> Option<usize> {
         let letters = self
             .rest()
@@ -134,7 +134,7 @@ impl Parser<'_> {
         (rest.get(length) == Some(&b'(')).then_some(length)
     }
 
-    /// The length of a bare value: up to the next separator that is not part of it.
+    /// The length of a bare value, up to the next separator that is not part of it.
     fn bare_len(&self) -> usize {
         let text = self.text;
         let mut at = self.at;
@@ -179,11 +179,11 @@ impl Parser<'_> {
             }
             at += 1;
         }
-        work::note(at - self.at);
+        work::add(at - self.at);
         text[self.at..at].trim_ascii_end().len()
     }
 
-    /// Whether a line break that was escaped with the whole document ends a bare value.
+    /// Whether a line break that was escaped with the document ends a bare value.
     fn is_escaped_break(&self, at: usize) -> bool {
         let length = look::odd_space_len(self.text, at);
         let next = self.text.get(at + length);
@@ -238,7 +238,7 @@ impl Parser<'_> {
         self.complete_value(true);
     }
 
-    /// Writes the value that the input up to `end` stands for.
+    /// Writes a value in place of the input up to `end`.
     fn write_scalar(&mut self, end: usize, json: &[u8], kind: FixKind) {
         if json != &self.text[self.at..end] {
             self.fix(kind);
@@ -267,7 +267,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A sign or a point with no digits.
+    /// Handles a sign or a point without digits.
     fn sign_alone(&mut self, end: usize) {
         let next = look::skip_space(self.text, end);
         let at_end = end == self.text.len();
@@ -277,10 +277,10 @@ impl Parser<'_> {
         } else if look::quote_at(self.text, next).is_some()
             || matches!(self.text.get(next), Some(b'{' | b'['))
         {
-            // The mark of an item in a list.
+            // A list marker.
             self.drop_bytes(1, FixKind::StrayText);
         } else if at_end && inside || !inside && self.documents == 1 {
-            // Half a number says nothing, least of all if it is everything.
+            // Half a number has no value.
             self.leave_out(end);
         } else {
             self.write_scalar(end, b"null", FixKind::Number);
@@ -312,7 +312,7 @@ impl Parser<'_> {
         self.draft.replace(end, self.at, b"\"");
     }
 
-    /// Whether the quote after bare words belongs to what follows them.
+    /// Whether the quote after bare words begins the next string.
     fn opens_other(&self, quote: usize, kind: FixKind) -> bool {
         let next = self.text.get(look::skip_space(self.text, quote + 1));
         if kind == FixKind::UnquotedKey {
@@ -374,7 +374,7 @@ impl Parser<'_> {
     }
 }
 
-/// Appends text as the inside of a JSON string.
+/// Appends text as the content of a JSON string.
 pub(super) fn escape_into(json: &mut String, text: &str) {
     for character in text.chars() {
         match character {
@@ -391,7 +391,7 @@ pub(super) fn escape_into(json: &mut String, text: &str) {
     }
 }
 
-/// The length of a literal as it should be, with what should follow it. Most are.
+/// The length of a well-formed literal that a delimiter follows, as most do.
 fn plain_literal_len(text: &[u8]) -> Option<usize> {
     let length = match text {
         [b't', b'r', b'u', b'e', ..] | [b'n', b'u', b'l', b'l', ..] => 4,
@@ -401,12 +401,12 @@ fn plain_literal_len(text: &[u8]) -> Option<usize> {
     matches!(text.get(length)?, b',' | b'}' | b']').then_some(length)
 }
 
-/// The literal that a cut has shortened to `token`.
+/// The literal that was cut to `token`.
 fn half_literal(token: &[u8]) -> Option<&'static str> {
     let json = ["true", "false", "null"]
         .into_iter()
         .find(|literal| literal.as_bytes().starts_with(token));
-    // Fewer letters than three could as well begin a name.
+    // One or two letters may also begin a name.
     let python = [("True", "true"), ("False", "false"), ("None", "null")]
         .into_iter()
         .find(|(literal, _)| token.len() > 2 && literal.as_bytes().starts_with(token));

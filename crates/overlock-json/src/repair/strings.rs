@@ -1,11 +1,10 @@
-//! Reads a string whose quotes may be wrong, missing or in the middle.
+//! Reads a string with wrong, missing or unescaped quotes.
 //!
-//! A quote ends a string where the grammar can go on after it; any other quote is
-//! part of the text. If it turns out further on that the closing quote was left
-//! out, the string is read once more and stopped where it should have ended, so
-//! every byte is read at most twice.
+//! A quote ends the string if valid JSON can follow; any other quote is part of the text. If the
+//! parser finds later that the closing quote was missing, it reads the string again and stops where
+//! it should have ended, so every byte is read at most twice.
 
-use super::brackets::Kind;
+use super::brackets::Bracket;
 use super::draft::Mark;
 use super::fix::FixKind;
 use super::look::{self, Quote};
@@ -14,7 +13,7 @@ use super::verdict::Verdict;
 use super::work;
 use crate::vector;
 
-/// How often the quotes of a string are written.
+/// How many quotes enclose a string.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
     Once,
@@ -24,29 +23,29 @@ pub(super) enum Written {
     Thrice,
 }
 
-/// One reading of a string.
-pub(super) struct Reading {
+/// The state while reading a string.
+pub(super) struct StringReading {
     pub(super) quote: Quote,
     /// Where the opening quote is.
     pub(super) opening: usize,
-    /// Where the text begins.
+    /// Where the content begins.
     pub(super) content: usize,
-    /// Where the string must stop, if that is known.
+    /// Where the string must stop, if known.
     pub(super) stop: Option<usize>,
     pub(super) inner_quotes: usize,
-    /// A quote in the text has opened a pair that none has closed yet: `the "word`.
+    /// An inner quotation is open: `the "word`.
     pub(super) inside_quotes: bool,
-    /// The opening quote was escaped, so that an escaped one can end the string.
+    /// The opening quote was escaped, so an escaped one can end the string.
     pub(super) escaped: bool,
     pub(super) written: Written,
-    /// Up to where the text is a document of its own, whose quotes were not escaped.
+    /// Where an embedded document with unescaped quotes ends.
     pub(super) embedded: usize,
-    /// The text is a Windows path, in which every backslash is meant.
+    /// The content is a Windows path, in which every backslash is literal.
     pub(super) path: bool,
 }
 
 impl Parser<'_> {
-    /// Reads the string that is quoted at `at`; `continued` if its opening quote is not to be written.
+    /// Reads the string that is quoted at `at`; without its opening quote if `continued`.
     pub(super) fn string(&mut self, continued: bool) {
         if !continued && self.plain_string() {
             return;
@@ -69,7 +68,7 @@ impl Parser<'_> {
             if tripled {
                 self.drop_bytes(2, FixKind::ExtraQuote);
             }
-            let reading = Reading {
+            let reading = StringReading {
                 quote,
                 opening: start,
                 content: self.at,
@@ -96,7 +95,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes a string that is as it should be, and is followed by what should follow. Most are.
+    /// Reads a string that is well-formed and clearly ends, as most do.
     fn plain_string(&mut self) -> bool {
         let (start, quote) = (self.at, self.byte());
         if !matches!(quote, b'"' | b'\'') {
@@ -111,7 +110,7 @@ impl Parser<'_> {
         }
         if quote == b'\'' {
             self.fix(FixKind::Quotes);
-            // Copied in one go: there are as many of these as there are strings.
+            // Copied at once, for speed.
             let position = self.draft.position(start);
             self.draft.patch(position, b'"', end);
             self.draft.replace(end, end + 1, b"\"");
@@ -120,7 +119,7 @@ impl Parser<'_> {
         true
     }
 
-    /// Whether a string ends before `follower` beyond doubt, with more of the document at `beyond`.
+    /// Whether a string certainly ends before `follower`, with more of the document at `beyond`.
     fn plainly_ends(&self, follower: u8, beyond: usize) -> bool {
         if self.expect == Expect::Key {
             return follower == b':';
@@ -128,16 +127,16 @@ impl Parser<'_> {
         let next = look::skip_space(self.text, beyond);
         let quoted = matches!(self.text.get(next), Some(b'"' | b'\''));
         match (follower, self.top()) {
-            (b',', Some(Kind::Object)) => quoted && look::quoted_key_ahead(self.text, next),
-            (b',', Some(Kind::Array)) => quoted,
-            (b'}', Some(Kind::Object)) | (b']', Some(Kind::Array)) => {
+            (b',', Some(Bracket::Object)) => quoted && look::quoted_key_ahead(self.text, next),
+            (b',', Some(Bracket::Array)) => quoted,
+            (b'}', Some(Bracket::Object)) | (b']', Some(Bracket::Array)) => {
                 self.stack.len() > 1 && self.plainly_follows(next)
             }
             _ => false,
         }
     }
 
-    /// Whether three quotes begin a string here and three others can end it.
+    /// Whether a string in triple quotes begins here.
     fn is_tripled(&mut self, at: usize) -> bool {
         let rest = &self.text[at..];
         if !rest.starts_with(b"\"\"\"") && !rest.starts_with(b"\'\'\'") {
@@ -151,7 +150,7 @@ impl Parser<'_> {
         last >= at + 3
     }
 
-    /// Where a document ends that begins right after the quote and is followed by another quote:
+    /// Where a document ends that begins directly after the quote and that a quote follows:
     /// `"{"a": 1}"`. 0 if there is none.
     fn embedded_end(&mut self) -> usize {
         let start = self.at;
@@ -159,8 +158,8 @@ impl Parser<'_> {
         if self.text.get(start) != Some(&b'{') || !look::quoted_key_ahead(self.text, key) {
             return 0;
         }
-        // Every search that fails is paid for, so that all of them together stay linear.
-        let limit = self.text.len().min(start + self.patience);
+        // Failed searches share a budget, so that all of them together are linear.
+        let limit = self.text.len().min(start + self.search_budget);
         let mut depth = 0_usize;
         let mut in_string = false;
         let mut at = start;
@@ -179,23 +178,23 @@ impl Parser<'_> {
             }
             at += 1;
         }
-        work::note(at - start);
+        work::add(at - start);
         let quote = look::skip_space(self.text, at + 1);
         let next = look::skip_space(self.text, quote + 1);
         let closed = depth == 0 && self.text.get(quote) == Some(&b'"');
         if closed && matches!(self.text.get(next), None | Some(b',' | b'}' | b']')) {
             return quote;
         }
-        self.patience = self.patience.saturating_sub(at - start);
+        self.search_budget = self.search_budget.saturating_sub(at - start);
         0
     }
 
-    /// Reads to the end of the string, or says where it has to stop if it is read again.
-    fn read_string(&mut self, mut reading: Reading) -> Option<usize> {
+    /// Reads to the end of the string, or returns where it must stop when it is read again.
+    fn read_string(&mut self, mut reading: StringReading) -> Option<usize> {
         loop {
             let from = self.at;
             self.at = self.next_special(&reading);
-            work::note(1 + self.at.saturating_sub(from));
+            work::add(1 + self.at.saturating_sub(from));
             if reading.stop.is_some_and(|stop| self.at >= stop) {
                 self.stop_string();
                 return None;
@@ -229,7 +228,7 @@ impl Parser<'_> {
     }
 
     /// The next byte that needs a decision.
-    fn next_special(&self, reading: &Reading) -> usize {
+    fn next_special(&self, reading: &StringReading) -> usize {
         let limit = reading.stop.unwrap_or(self.text.len());
         let (text, at) = (&self.text[..limit], self.at.min(limit));
         match reading.quote {
@@ -243,7 +242,7 @@ impl Parser<'_> {
         special.map_or(limit, |length| at + length)
     }
 
-    fn end_string(&mut self, quote: Quote, width: usize, reading: &Reading) {
+    fn end_string(&mut self, quote: Quote, width: usize, reading: &StringReading) {
         if quote == Quote::Double {
             self.at += 1;
         } else {
@@ -260,7 +259,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Ends a string whose quote was left out; white space before it does not belong to it.
+    /// Ends a string without its closing quote; white space before the end does not belong to it.
     fn stop_string(&mut self) {
         if self.text.get(self.at) == Some(&b'"') {
             self.at += 1;
@@ -270,7 +269,7 @@ impl Parser<'_> {
         self.draft.replace(self.at, self.at, b"\"");
     }
 
-    fn inner_quote(&mut self, quote: Quote, width: usize, reading: &mut Reading) {
+    fn inner_quote(&mut self, quote: Quote, width: usize, reading: &mut StringReading) {
         let first = self.at == reading.content && quote == reading.quote;
         if first && reading.written == Written::Once && self.is_doubled(width) {
             reading.written = Written::Twice;
@@ -279,7 +278,7 @@ impl Parser<'_> {
             return;
         }
         reading.inner_quotes += 1;
-        // An apostrophe or an inch mark opens nothing: a letter or a digit stands before it.
+        // An apostrophe or an inch mark, after a letter or a digit, opens no quotation.
         let opens = self.at == reading.content || !self.text[self.at - 1].is_ascii_alphanumeric();
         reading.inside_quotes = !reading.inside_quotes && opens;
         if quote == Quote::Double {
@@ -289,13 +288,13 @@ impl Parser<'_> {
         self.at += width;
     }
 
-    /// Whether the second of two quotes that begin a string is one too many, rather than text.
+    /// Whether the second of two quotes at the start of a string is a duplicate, rather than text.
     fn is_doubled(&mut self, width: usize) -> bool {
         let Some((end, beyond)) = look::string_ahead(self.text, self.at) else {
             return false;
         };
         if look::quote_at(self.text, end + width).is_some() {
-            // Whoever doubles the quotes of keys does so everywhere; else they are text.
+            // If the quotes of keys are doubled, all quotes are; otherwise they are text.
             if self.expect == Expect::Key {
                 self.keys = Keys::Doubled;
             }
@@ -311,8 +310,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The text ends and no quote has ended the string.
-    fn end_of_text(&mut self, reading: &Reading) -> Option<usize> {
+    /// Handles the end of the text inside a string.
+    fn end_of_text(&mut self, reading: &StringReading) -> Option<usize> {
         if self.ending == Ending::StayOpen {
             return None;
         }

@@ -12,7 +12,7 @@ fn repaired(text: &str) -> Repaired {
     repair(text, &RepairOptions::default()).unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
-/// Checks the value, not the spelling.
+/// Checks the value, not the text.
 #[track_caller]
 fn check(text: &str, expected: &str) {
     let found = repaired(text).json;
@@ -34,7 +34,7 @@ fn check_exactly(text: &str, json: &str, fixes: &[(FixKind, usize)]) {
 }
 
 #[test]
-fn valid_json_comes_back_as_it_is() {
+fn valid_json_is_unchanged() {
     for text in [
         " {\"a\" : [1, 2.50e+3, \"\\u00e9\\ud800\"] }\n",
         "\"a\"",
@@ -47,7 +47,7 @@ fn valid_json_comes_back_as_it_is() {
 }
 
 #[test]
-fn every_fix_is_told_with_its_place() {
+fn reports_every_fix_with_its_offset() {
     check_exactly(
         "{a: 'b', \"c\": [1, 2,],}",
         r#"{"a": "b", "c": [1, 2]}"#,
@@ -61,7 +61,7 @@ fn every_fix_is_told_with_its_place() {
 }
 
 #[test]
-fn what_is_kept_keeps_its_formatting() {
+fn keeps_the_formatting() {
     check_exactly(
         "{\n  \"a\": 1\n  \"b\":   [ 1 ,2]\n}",
         "{\n  \"a\": 1,\n  \"b\":   [ 1 ,2]\n}",
@@ -142,7 +142,7 @@ fn quotes_inside_a_string_are_text() {
 }
 
 #[test]
-fn a_missing_quote_is_put_where_it_belongs() {
+fn inserts_a_missing_quote() {
     check(r#"{"a": "b, "c": 1}"#, r#"{"a": "b", "c": 1}"#);
     check("{\"a\": \"b\n\"c\": 1}", r#"{"a": "b", "c": 1}"#);
     check(r#"{"a": "b}"#, r#"{"a": "b"}"#);
@@ -161,7 +161,7 @@ fn other_quotes_become_double_quotes() {
 }
 
 #[test]
-fn raw_characters_and_escapes_in_strings_are_written_as_json_does() {
+fn rewrites_raw_characters_and_escapes_in_strings() {
     check("[\"a\nb\tc\u{1}\"]", r#"["a\nb\tc\u0001"]"#);
     check(
         r#"{"a": "\d+\.\x41\'\u12", }"#,
@@ -176,7 +176,7 @@ fn raw_characters_and_escapes_in_strings_are_written_as_json_does() {
 }
 
 #[test]
-fn commas_and_colons_are_mended() {
+fn repairs_commas_and_colons() {
     check(
         r#"{"a" 1 "b": [1 2, , 3,] "c" => 4; "d" = 5,}"#,
         r#"{"a": 1, "b": [1, 2, 3], "c": 4, "d": 5}"#,
@@ -274,7 +274,7 @@ fn a_key_without_a_value_is_null() {
 }
 
 #[test]
-fn a_cut_document_is_closed_and_half_values_are_left_out() {
+fn closes_a_cut_document_without_half_values() {
     for (text, closed) in [
         (r#"{"a": 1, 'b': "xy"#, r#"{"a": 1, "b": "xy"}"#),
         (r#"{'a': "x\u00"#, r#"{"a": "x"}"#),
@@ -321,7 +321,7 @@ fn several_documents_become_an_array_or_the_first() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_dropped_and_told() {
+fn drops_and_reports_bytes_that_are_not_utf8() {
     let found = repair(b"{'a': '\xFFx', }", &RepairOptions::default()).expect("there is JSON");
     assert_eq!(found.json, r#"{"a": "x" }"#);
     let encoding: Vec<_> = found
@@ -337,7 +337,7 @@ fn bytes_that_are_no_text_are_dropped_and_told() {
 }
 
 #[test]
-fn what_is_open_stays_open_when_asked() {
+fn repair_open_leaves_containers_open() {
     for (text, prefix) in [
         ("{a: 'b', 'c': [1, 2", r#"{"a": "b", "c": [1, 2"#),
         ("{a: 'b', 'c", r#"{"a": "b", "c"#),
@@ -352,7 +352,7 @@ fn what_is_open_stays_open_when_asked() {
 }
 
 #[test]
-fn depth_and_repetition_cost_no_more_than_their_length() {
+fn depth_and_repetition_take_linear_time() {
     let mut without_json = Vec::new();
     for unit in [
         "[",
@@ -375,7 +375,7 @@ fn depth_and_repetition_cost_no_more_than_their_length() {
             let times = 100_000 / unit.len();
             let [once, twice] = [times, 2 * times].map(|times| {
                 let text = before.to_owned() + &unit.repeat(times);
-                work::noted();
+                work::take();
                 match repair(&text, &RepairOptions::default()) {
                     Ok(repaired) => {
                         let parsed = serde_json::from_str::<IgnoredAny>(&repaired.json);
@@ -383,7 +383,7 @@ fn depth_and_repetition_cost_no_more_than_their_length() {
                     }
                     Err(error) => without_json.push((before, unit, times, error)),
                 }
-                work::noted()
+                work::take()
             });
             assert!(
                 once <= 3 * times * unit.len() && twice <= 2 * once + 100,
@@ -404,7 +404,7 @@ fn depth_and_repetition_cost_no_more_than_their_length() {
 }
 
 #[test]
-fn a_slip_far_into_a_document_is_found_and_told() {
+fn reports_an_error_far_into_a_document() {
     let record = r#"{"id": 7, "text": "a \"b\", {c", "tags": ["x", []]}"#;
     let records = vec![record; 4_000].join(",\n");
     for (slip, mended) in [
@@ -520,7 +520,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn whatever_comes_back_parses(text in malformed()) {
+    fn every_repaired_text_parses(text in malformed()) {
         if let Ok(found) = repair(&text, &RepairOptions::default()) {
             let parsed = serde_json::from_str::<IgnoredAny>(&found.json);
             prop_assert!(parsed.is_ok(), "{text:?} became {:?}", found.json);
@@ -529,7 +529,7 @@ proptest! {
     }
 
     #[test]
-    fn one_slip_leaves_every_value_as_it_was(value in tricky(), indented in any::<bool>(), slip in 0..4_usize) {
+    fn one_error_changes_no_value(value in tricky(), indented in any::<bool>(), slip in 0..4_usize) {
         let json = if indented { format!("{value:#}") } else { value.to_string() };
         let (opener, rest) = json.split_at(1);
         let (body, closer) = json.split_at(json.len() - 1);
@@ -543,7 +543,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_stays_open_is_a_prefix_of_json(text in malformed()) {
+    fn an_open_repair_is_a_prefix_of_json(text in malformed()) {
         let (prefix, _) = repair_open(text.as_bytes());
         let mut scanner = Scanner::new();
         scanner.feed(prefix.as_bytes());

@@ -1,19 +1,19 @@
-//! Finds out where a string should have ended whose closing quote was left out.
+//! Finds where a string without its closing quote should have ended.
 
 use super::look;
 use super::parser::{Expect, Parser};
-use super::strings::Reading;
+use super::strings::StringReading;
 use super::work;
 
 impl Parser<'_> {
-    /// Where the string should have ended, if the text ends with the brackets that close everything.
-    pub(super) fn missing_quote_at_end(&self, reading: &Reading) -> Option<usize> {
+    /// Where the string should have ended, if the text ends with all closing brackets.
+    pub(super) fn missing_quote_at_end(&self, reading: &StringReading) -> Option<usize> {
         let mut text = self.text[reading.content..].trim_ascii_end();
         for kind in &self.stack {
-            work::note(1);
+            work::add(1);
             text = text.strip_suffix(&[kind.closer()])?.trim_ascii_end();
         }
-        // Brackets that the text itself opened are text: a program cut at its last brace.
+        // Brackets that the string itself opens are text, as in a program.
         if self.stack.is_empty() || bracket_balance(text) > 0 {
             return None;
         }
@@ -27,7 +27,7 @@ impl Parser<'_> {
         Some(reading.content + kept.trim_ascii_end().len())
     }
 
-    /// Takes off what is JSON by itself after a comma: `first, 2` or `first, b: 2`.
+    /// The text without valid elements after a comma: `first, 2` or `first, b: 2`.
     fn without_elements<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         let Some(comma) = text.iter().rposition(|&byte| byte == b',') else {
             return text;
@@ -57,8 +57,8 @@ impl Parser<'_> {
         if is_json { &text[..comma] } else { text }
     }
 
-    /// Where the string ended, if the quote at `at` already begins the next one.
-    pub(super) fn ended_before(&self, reading: &Reading) -> Option<usize> {
+    /// Where the string ended, if the quote at `at` begins the next one.
+    pub(super) fn ended_before(&self, reading: &StringReading) -> Option<usize> {
         let text = &self.text[reading.content..self.at];
         if self.expect == Expect::Key {
             let trimmed = text.trim_ascii_end();
@@ -90,7 +90,7 @@ impl Parser<'_> {
         fits.then_some(reading.content + content.len())
     }
 
-    /// Follows structure after a value; says whether a key may come after it, if anything may.
+    /// Checks structure after a value: whether a key may follow it; none if nothing may.
     fn follow(&self, run: &[u8]) -> Option<bool> {
         let mut depth = self.stack.len();
         let mut virtual_kinds: Option<bool> = None;
@@ -128,9 +128,9 @@ impl Parser<'_> {
     }
 }
 
-/// How many more brackets a text opens than it closes.
+/// The number of opening brackets minus that of closing ones.
 pub(super) fn bracket_balance(text: &[u8]) -> i64 {
-    work::note(text.len());
+    work::add(text.len());
     text.iter().fold(0, |balance, byte| match byte {
         b'{' | b'[' | b'(' => balance + 1,
         b'}' | b']' | b')' => balance - 1,
@@ -138,17 +138,17 @@ pub(super) fn bracket_balance(text: &[u8]) -> i64 {
     })
 }
 
-/// Where a key ends that lacks its closing quote: before its colon.
+/// Where a key without its closing quote ends: before its colon.
 fn key_end(text: &[u8]) -> Option<usize> {
     let colon = text.iter().position(|&byte| byte == b':');
-    work::note(colon.unwrap_or(text.len()));
+    work::add(colon.unwrap_or(text.len()));
     let colon = colon?;
     let key = text[..colon].trim_ascii_end();
     let key = key.strip_suffix(b"'").unwrap_or(key);
     Some(key.len())
 }
 
-/// Splits off the white space, brackets, commas and comments that a text ends with.
+/// Splits off white space, brackets, commas and comments at the end of a text.
 fn split_structure(text: &[u8]) -> (&[u8], &[u8]) {
     let mut end = text.len();
     loop {
@@ -160,7 +160,7 @@ fn split_structure(text: &[u8]) -> (&[u8], &[u8]) {
                     || matches!(byte, b',' | b'{' | b'[' | b'}' | b']' | b'+')
             })
             .count();
-        work::note(plain);
+        work::add(plain);
         end -= plain;
         let near = &text[end.saturating_sub(200)..end];
         let comment = near
@@ -173,7 +173,7 @@ fn split_structure(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Where a text ends that goes on with a comma, a bare key and its colon.
+/// Where the text before a final comma, bare key and colon ends.
 fn before_bare_key(text: &[u8]) -> Option<usize> {
     let name = text.trim_ascii_end().strip_suffix(b":")?;
     let length = name

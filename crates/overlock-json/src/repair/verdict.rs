@@ -1,28 +1,28 @@
 //! Decides whether a quote ends a string.
 //!
-//! It does where the grammar can go on after it. A string that already holds quotes
-//! is looked at more strictly: then what follows has to go on being JSON for longer.
+//! It does if valid JSON can follow. In a string that already contains quotes, more of the following
+//! text must be valid.
 
 use super::fix::FixKind;
 use super::look::{self, Quote};
 use super::parser::{Expect, Keys, Parser};
-use super::strings::{Reading, Written};
+use super::strings::{StringReading, Written};
 use super::unclosed::bracket_balance;
 use super::work;
 use crate::extract::begins_value;
 
-/// What a quote inside a string turns out to be.
+/// What a quote inside a string means.
 pub(super) enum Verdict {
     /// The end of the string.
     End,
     /// Part of the text.
     Inner,
-    /// The start of the next string: this one should have ended at a byte before.
+    /// The start of the next string: this one should have ended at an earlier byte.
     EndedAt(usize),
 }
 
 impl Parser<'_> {
-    pub(super) fn judge(&self, quote: Quote, width: usize, reading: &Reading) -> Verdict {
+    pub(super) fn judge(&self, quote: Quote, width: usize, reading: &StringReading) -> Verdict {
         if reading.stop.is_some() || self.at < reading.embedded {
             return Verdict::Inner;
         }
@@ -64,8 +64,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the grammar can go on at `after` if the string has ended before it.
-    pub(super) fn may_end(&self, after: usize, reading: &Reading) -> bool {
+    /// Whether valid JSON can follow at `after` if the string ends before it.
+    pub(super) fn may_end(&self, after: usize, reading: &StringReading) -> bool {
         if self.expect == Expect::Key {
             self.key_may_end(after, reading)
         } else {
@@ -73,11 +73,11 @@ impl Parser<'_> {
         }
     }
 
-    fn own_quote_ends_key(&self, reading: &Reading) -> bool {
+    fn own_quote_ends_key(&self, reading: &StringReading) -> bool {
         look::quoted_key_ahead(self.text, reading.opening)
     }
 
-    fn key_may_end(&self, after: usize, reading: &Reading) -> bool {
+    fn key_may_end(&self, after: usize, reading: &StringReading) -> bool {
         let next = look::skip_space(self.text, after);
         let Some(&byte) = self.text.get(next) else {
             return true;
@@ -91,7 +91,7 @@ impl Parser<'_> {
             _ if look::full_width(self.text, next) == Some(b':') => true,
             _ if self.at == reading.content && next == after => false,
             _ if look::quote_at(self.text, next).is_some() => {
-                // `{"a" "b"}` lacks a colon; `{""a"": 1}` and `{"a"": 1}` have a quote too many.
+                // `{"a" "b"}` lacks a colon; `{""a"": 1}` and `{"a"": 1}` have an extra quote.
                 let beyond = look::skip_space(self.text, next + 1);
                 next > after || !matches!(self.text.get(beyond), Some(b':'))
             }
@@ -104,7 +104,7 @@ impl Parser<'_> {
         }
     }
 
-    fn value_may_end(&self, after: usize, reading: &Reading) -> bool {
+    fn value_may_end(&self, after: usize, reading: &StringReading) -> bool {
         let next = look::skip_space(self.text, after);
         let Some(&byte) = self.text.get(next) else {
             return true;
@@ -155,7 +155,7 @@ impl Parser<'_> {
         }
     }
 
-    fn comma_may_follow(&self, comma: usize, reading: &Reading) -> bool {
+    fn comma_may_follow(&self, comma: usize, reading: &StringReading) -> bool {
         let next = look::skip_space(self.text, comma + 1);
         let Some(&byte) = self.text.get(next) else {
             return true;
@@ -215,15 +215,15 @@ impl Parser<'_> {
     }
 
     /// Follows the closing brackets after a quote through the open containers.
-    fn closer_may_follow(&self, first: usize, reading: &Reading) -> bool {
+    fn closer_may_follow(&self, first: usize, reading: &StringReading) -> bool {
         let mut depth = self.stack.len();
         let mut at = first;
         let mut broken = false;
         let mut fits = true;
         while let Some(&byte @ (b'}' | b']' | b')')) = self.text.get(at) {
-            work::note(1);
+            work::add(1);
             match depth.checked_sub(1).map(|index| self.stack[index]) {
-                // Brackets too many after everything is closed.
+                // Extra brackets after everything is closed.
                 None if at > first => return true,
                 Some(kind) if kind.closer() == byte => depth -= 1,
                 _ if self.open_count(byte) == 0 && byte == b')' => return false,
@@ -270,7 +270,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Another quote comes right after the quote: is it the start of the next string?
+    /// Whether a second quote after the quote is the start of the next string.
     fn string_may_follow(&self, after: usize, next: usize) -> bool {
         let beyond = look::skip_space(self.text, next + 1);
         let delimited = matches!(self.text.get(beyond), None | Some(b',' | b'}' | b']'));
@@ -296,7 +296,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Whether there was no colon before this value, so that the next key may have none either.
+    /// Whether the colon before this value was missing, so the next one may be missing, too.
     fn lacks_colon(&self) -> bool {
         self.draft.last_fix() == Some(FixKind::MissingColon)
     }
@@ -307,7 +307,7 @@ impl Parser<'_> {
             || matches!(self.text.get(at), Some(b'{' | b'['))
     }
 
-    /// Whether a comma and the start of a value or key come at `at`, as they should.
+    /// Whether a comma and the start of a value or key follow at `at`.
     pub(super) fn plainly_follows(&self, at: usize) -> bool {
         let next = look::skip_space(self.text, at + 1);
         self.text.get(at) == Some(&b',')
@@ -319,13 +319,14 @@ impl Parser<'_> {
     }
 
     /// Whether the string so far opens a bracket that it does not close: `"list [1, 2"] more"`.
-    fn leaves_bracket_open(&self, reading: &Reading) -> bool {
+    fn leaves_bracket_open(&self, reading: &StringReading) -> bool {
         let text = &self.text[reading.content..self.at];
         let text = &text[text.len().saturating_sub(200)..];
         bracket_balance(text) > 0
     }
 
-    /// Bare words and then structure, with no quote between: the string is over and the words are stray.
+    /// Whether bare words and then structure follow, without a quote: the string has ended and the
+    /// words are stray.
     fn words_then_end(&self, at: usize, own: Quote) -> bool {
         let rest = &self.text[at..];
         let words = rest.iter().take(100).position(|byte| {
@@ -347,14 +348,14 @@ impl Parser<'_> {
         }
     }
 
-    /// One bare word or mark and then a whole key: it is stray, not part of the string.
+    /// Whether one bare word or mark and then a complete key follow: the word is stray.
     fn is_stray_before_key(&self, at: usize) -> bool {
         let mark = matches!(self.text.get(at), Some(b'.' | b'|' | b';' | b'*'));
         let stray = look::word_len(self.text, at).max(usize::from(mark));
         stray > 0 && look::quoted_key_ahead(self.text, look::skip_space(self.text, at + stray))
     }
 
-    /// Words with a colon after them, a key in bold type, or a word that the text ends in.
+    /// Whether words with a colon, a key in bold type, or a last word of the text follow.
     fn key_looks_bare(&self, at: usize) -> bool {
         let rest = &self.text[at..];
         let bold = rest.strip_prefix(b"**").map_or(0, |_| 2);
@@ -363,7 +364,7 @@ impl Parser<'_> {
             || at + look::word_len(self.text, at) == self.text.len()
     }
 
-    /// A line break that was escaped along with the document, and then structure.
+    /// Whether a line break that was escaped with the document, and then structure, follow.
     fn escaped_break_then_token(&self, at: usize) -> bool {
         let next = look::skip_space(self.text, at + 2);
         matches!(self.text.get(next), Some(b'}' | b']' | b'"' | b'\\'))
@@ -383,7 +384,7 @@ impl Parser<'_> {
         end.is_none_or(|&byte| byte != b'"')
     }
 
-    /// A key with no colon after it can still be a key, if a value follows it.
+    /// Whether a string without a colon after it can be a key, because a value follows.
     fn key_looks_odd(&self, key: usize, beyond: usize) -> bool {
         let key = &self.text[key..beyond];
         let content = key.trim_ascii_end().strip_suffix(b"\"").unwrap_or(key);
@@ -392,7 +393,7 @@ impl Parser<'_> {
             || look::plain_scalar_ahead(self.text, beyond)
     }
 
-    /// `name": value`: a key that lacks its opening quote.
+    /// `name": value`: a key without its opening quote.
     fn missing_opening_quote(&self, at: usize) -> bool {
         let word = look::word_len(self.text, at);
         word > 0
@@ -400,7 +401,7 @@ impl Parser<'_> {
             && self.text.get(look::skip_space(self.text, at + word + 1)) == Some(&b':')
     }
 
-    /// `element", …`: an element of an array that lacks its opening quote.
+    /// `element", …`: an element of an array without its opening quote.
     fn unopened_element_ahead(&self, at: usize) -> bool {
         let word = look::word_len(self.text, at);
         word > 0

@@ -1,29 +1,29 @@
-//! Counts what a repair looks at, so that a test can state that it is in proportion to the text.
+//! Counts the bytes that a repair reads, so that tests can check that it is linear.
 //!
-//! Every search without a limit of its own notes how far it went. Only tests count.
+//! Every unbounded search reports how far it went. Only test builds count.
 
 #[cfg(test)]
-pub(super) use counted::{note, noted};
+pub(super) use counted::{add, take};
 
-/// Notes that so many bytes or brackets were looked at.
+/// Counts bytes or brackets that were read.
 #[cfg(not(test))]
 #[inline]
-pub(super) fn note(_: usize) {}
+pub(super) fn add(_: usize) {}
 
 #[cfg(test)]
 mod counted {
     use std::cell::Cell;
 
     thread_local! {
-        static LOOKED_AT: Cell<usize> = const { Cell::new(0) };
+        static READ: Cell<usize> = const { Cell::new(0) };
     }
 
-    pub(in crate::repair) fn note(looked_at: usize) {
-        LOOKED_AT.set(LOOKED_AT.get() + looked_at);
+    pub(in crate::repair) fn add(read: usize) {
+        READ.set(READ.get() + read);
     }
 
-    /// How much was looked at in this thread since this was asked last.
-    pub(in crate::repair) fn noted() -> usize {
-        LOOKED_AT.take()
+    /// The count of this thread since the last call.
+    pub(in crate::repair) fn take() -> usize {
+        READ.take()
     }
 }

@@ -1,13 +1,13 @@
-//! Remembers the containers that are open and the way to the innermost one.
+//! The stack of open containers, and the path to the innermost one.
 //!
-//! A level costs one bit for its kind and a few bytes for its place in its parent, written as
-//! variable-length numbers that are read back from the end. A text of a billion `[` must fit.
+//! A level costs one bit for its kind and a few bytes for its position in its parent, as
+//! variable-length numbers that are read back from the end, so a text of a billion `[` fits.
 
 use serde::{Deserialize, Serialize};
 
 use crate::packed::{read_number, write_number};
 
-/// A kind of value that holds others.
+/// A kind of container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Container {
@@ -23,35 +23,35 @@ pub(crate) struct Frame<'a> {
     pub container: Container,
     /// The byte of its `{` or `[`.
     pub opener: usize,
-    /// Where it begins as an element of its parent: at its key, if it has one.
+    /// Where its element in the parent begins: at its key, if it has one.
     pub element: usize,
-    /// Where it stands in its parent; nothing for the root.
+    /// Its key or index in its parent; none for the root.
     pub coordinate: Option<Coordinate<'a>>,
 }
 
-/// The place of a value in its container.
+/// The key or index of a value in its container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coordinate<'a> {
-    /// The member's name as written.
+    /// The raw name of the member.
     Key(&'a [u8]),
     Index(usize),
 }
 
-/// How many levels a shown pointer has at most; of a deeper one the middle is left out.
+/// How many levels a pointer shows; the middle of a deeper one is elided.
 const SHOWN_LEVELS: usize = 1_000;
-/// The depth at which the outer half of a shown pointer is known.
+/// The depth up to which a pointer shows the outer levels.
 const OUTER_DEPTH: usize = SHOWN_LEVELS / 2 + 1;
 
-/// The way from a container to one of its elements.
+/// The step from a container to one of its elements.
 struct Step<'a> {
-    /// How far apart their openers are.
+    /// The distance between their openers.
     distance: usize,
-    /// How far the opener is from where the element begins.
+    /// The distance from the start of the element to its opener.
     lead: usize,
     coordinate: Coordinate<'a>,
 }
 
-/// The closers of as many arrays as a word of kinds tells of.
+/// The closers for 64 arrays, one word of kinds.
 const SQUARE_CLOSERS: &str = "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,15 +59,15 @@ pub(super) struct Frames {
     depth: usize,
     /// A bit for each level, set for an object.
     kinds: Vec<u64>,
-    /// For each level but the outermost, where it stands in its parent: the parent's key and
-    /// its length and distance, or the index; then the distance between the two openers.
+    /// For each level but the outermost, its position in its parent: the key with its length and
+    /// distance, or the index; then the distance between the two openers.
     places: Vec<u8>,
-    /// How long `places` was at [`OUTER_DEPTH`], so that showing the outer levels of a deep
-    /// document does not take reading them all; nothing if it is not that deep.
+    /// The length of `places` at [`OUTER_DEPTH`], so that the outer levels of a deep document can be
+    /// shown without reading all; 0 if it is not that deep.
     outer_places: usize,
     /// In the innermost array, the index of the current item.
     index: usize,
-    /// Where the innermost container opens.
+    /// The opener of the innermost container.
     opener: usize,
 }
 
@@ -76,7 +76,7 @@ impl Frames {
         self.depth
     }
 
-    /// Whether a text of that length can have these containers open.
+    /// Whether a text of that length can have so many open containers.
     pub(super) fn is_possible(&self, offset: usize) -> bool {
         self.depth <= offset
             && self.kinds.len() == self.depth.div_ceil(64)
@@ -89,7 +89,7 @@ impl Frames {
         self.depth == 0
     }
 
-    /// The kind of the innermost container. Asked only while one is open.
+    /// The kind of the innermost container. Called only while one is open.
     #[inline]
     pub(super) fn innermost(&self) -> Container {
         self.kind_at(self.depth.wrapping_sub(1))
@@ -105,7 +105,7 @@ impl Frames {
         self.index = index;
     }
 
-    /// Opens a container that stands at `element` in its parent, under `key` if that is an object.
+    /// Opens a container whose element in the parent begins at `element`, under `key` in an object.
     #[inline]
     pub(super) fn push(&mut self, container: Container, opener: usize, element: usize, key: &[u8]) {
         if self.depth > 0 {
@@ -135,8 +135,7 @@ impl Frames {
         self.opener = opener;
     }
 
-    /// Opens `count` arrays, each the first item of the one before, the first of them at `opener`
-    /// under the same conditions as in [`Frames::push`].
+    /// Opens `count` arrays, each the first item of the one before, the first as in [`Frames::push`].
     pub(super) fn push_nested_arrays(
         &mut self,
         count: usize,
@@ -144,7 +143,7 @@ impl Frames {
         element: usize,
         key: &[u8],
     ) {
-        /// What `push` would write for each of the others: the index and the distance.
+        /// The index and the distance that `push` would write for each of the others.
         const PLACE: [u8; 2] = [0, 1];
         let Some(inner) = count.checked_sub(1) else {
             return;
@@ -155,7 +154,7 @@ impl Frames {
         for place in self.places[len..].chunks_exact_mut(PLACE.len()) {
             place.copy_from_slice(&PLACE);
         }
-        // Bits beyond the innermost level are never set, so that new levels are arrays already.
+        // Bits beyond the innermost level are never set, so new levels are arrays.
         if (self.depth + 1..=self.depth + inner).contains(&OUTER_DEPTH) {
             self.outer_places = len + (OUTER_DEPTH - self.depth) * PLACE.len();
         }
@@ -164,7 +163,7 @@ impl Frames {
         self.opener += inner;
     }
 
-    /// Closes the innermost container and says where its element began in its parent.
+    /// Closes the innermost container; returns where its element began in its parent.
     #[inline]
     pub(super) fn pop(&mut self) -> usize {
         self.depth -= 1;
@@ -185,7 +184,7 @@ impl Frames {
             let left = places.len();
             self.places.truncate(left);
         }
-        // Equal texts must leave equal states, whatever was open before.
+        // Equal texts must lead to equal states.
         if self.depth < OUTER_DEPTH {
             self.outer_places = 0;
         }
@@ -197,7 +196,7 @@ impl Frames {
         element
     }
 
-    /// The innermost `levels` of them alone, as if the outermost of those were the root.
+    /// Only the innermost `levels`, as if the outermost of those were the root.
     pub(super) fn of_innermost(&self, levels: usize) -> Self {
         if levels >= self.depth {
             return self.clone();
@@ -216,7 +215,7 @@ impl Frames {
             depth: levels,
             kinds,
             places: self.places[outer.len()..].to_vec(),
-            // The way to the root is not known, and not asked for.
+            // The path to the root is unknown and not needed.
             outer_places: 0,
             ..*self
         }
@@ -238,15 +237,14 @@ impl Frames {
         })
     }
 
-    /// The steps from level to level of the outermost `depth` levels, whose places end `places`,
-    /// innermost first.
+    /// The steps between the outermost `depth` levels, innermost first. `places` ends with theirs.
     fn steps<'a>(&'a self, depth: usize, mut places: &'a [u8]) -> impl Iterator<Item = Step<'a>> {
         (1..depth)
             .rev()
             .map(move |level| self.read_step(level, &mut places))
     }
 
-    /// Takes the step to a level off the end of `places`.
+    /// Removes the step to a level from the end of `places`.
     #[inline]
     fn read_step<'a>(&self, level: usize, places: &mut &'a [u8]) -> Step<'a> {
         let distance = read_number(places);
@@ -264,8 +262,8 @@ impl Frames {
         }
     }
 
-    /// The JSON Pointer of the innermost container, or with `key` of the element being written
-    /// in it (the key counts only if the container is an object).
+    /// The JSON Pointer of the innermost container, or of its current element if `key` is given (the
+    /// key counts only in an object).
     pub(super) fn pointer(&self, key: Option<&[u8]>) -> String {
         if self.depth == 0 {
             return String::new();
@@ -292,7 +290,7 @@ impl Frames {
 
     pub(super) fn write_closers(&self, closers: &mut String) {
         closers.reserve_exact(self.depth);
-        // A word of kinds at a time: one closer after the other takes seconds at a billion levels.
+        // A word of kinds at a time, because single closers take seconds for a billion levels.
         for (word, kinds) in self.kinds.iter().enumerate().rev() {
             let levels = self.depth.saturating_sub(word * 64).min(64);
             if *kinds == 0 {
@@ -326,7 +324,7 @@ fn segment(coordinate: Coordinate<'_>) -> String {
     }
 }
 
-/// Takes a key and its length off the end.
+/// Removes a key and its length from the end.
 #[inline]
 fn read_key<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {
     let len = read_number(bytes);
@@ -346,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_brackets_is_the_same_in_one_piece_and_in_many() {
+    fn nested_brackets_are_the_same_in_one_piece_and_in_many() {
         for levels in [
             1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 500, 501, 502, 1500,
         ] {
@@ -364,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_a_deep_pointer_are_shown() {
+    fn a_deep_pointer_shows_both_ends() {
         let path = |text: &str| scanned(text).path();
         let deep = format!("{{\"outer\":{}{{\"inner\":", "[".repeat(5_000));
         let shown = format!(
@@ -373,7 +371,7 @@ mod tests {
             "/0".repeat(499)
         );
         assert_eq!(path(&deep), shown);
-        // Levels that have closed leave nothing behind.
+        // Closed levels leave no trace.
         let back = format!("{deep}1}}{}", "]".repeat(4_990));
         assert_eq!(path(&back), format!("/outer{}", "/0".repeat(9)));
         assert_eq!(
@@ -383,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_levels_are_enough_to_read_what_closes_fewer() {
+    fn the_innermost_levels_suffice_to_close_fewer() {
         let levels = 150;
         let texts = [
             "[".repeat(levels),

@@ -1,8 +1,8 @@
-//! Reads JSON in pieces and always knows where it stands.
+//! A resumable JSON scanner.
 //!
-//! One state machine over bytes, without recursion: what it remembers is the same however the
-//! text was split, and a piece costs what the piece is long. It checks the whole grammar except
-//! that the text is UTF-8, which is asked once, at the door that turns bytes into text.
+//! One state machine over bytes, without recursion. Its state does not depend on how the text was
+//! split, and the cost of a piece is linear in its length. It validates the whole grammar but not
+//! UTF-8, which is checked where bytes become text.
 
 mod frames;
 mod reader;
@@ -26,8 +26,8 @@ pub use syntax_error::{SyntaxError, SyntaxErrorKind};
 
 /// A resumable, validating JSON scanner.
 ///
-/// Feed it bytes in pieces of any size; its state after each piece is the one it would have after
-/// a single big piece. It stands still at the first [`SyntaxError`] against the grammar.
+/// Feed it bytes in pieces of any size; its state is the same as after one piece with all of them. It
+/// stops at the first [`SyntaxError`].
 ///
 /// ```
 /// use overlock_json::{CutPlace, Scanner};
@@ -46,23 +46,23 @@ pub struct Scanner {
     offset: usize,
     state: State,
     frames: Frames,
-    /// The name of the member being written, as written; empty when there is none.
+    /// The raw name of the current member; empty if there is none.
     key: Vec<u8>,
-    /// Where the text must end if what is being written has to go: before the last comma, or
-    /// right after the last opener.
+    /// Where the text must end to drop the current element: before the last comma, or after the last
+    /// opener.
     rollback: usize,
-    /// Where the current element of the innermost container begins, or the token being read.
+    /// Where the current element of the innermost container, or the current token, begins.
     element: usize,
     /// The element before it in the same container, if it is known.
     previous: Option<(usize, usize)>,
-    /// Where the escape sequence, or the surrogate pair, that may still be unfinished begins.
+    /// Where the escape sequence or surrogate pair begins that may be incomplete.
     held_from: Option<usize>,
-    /// The last three bytes, which tell whether the text stops inside a character.
+    /// The last three bytes, which show whether the text ends inside a character.
     tail: [u8; 3],
     syntax_error: Option<SyntaxError>,
 }
 
-/// What is told of a document while it is scanned. The default methods do nothing.
+/// Receives the tokens of a document while it is scanned. The default methods do nothing.
 pub trait Visitor {
     /// An object or array opens.
     fn open(&mut self, container: Container) {
@@ -72,24 +72,24 @@ pub trait Visitor {
     fn close(&mut self, container: Container) {
         let _ = container;
     }
-    /// A whole name of a member, as written, without its quotes.
+    /// A complete raw name of a member, without its quotes.
     fn key(&mut self, raw: &[u8]) {
         let _ = raw;
     }
-    /// A piece of a string value as written, without its quotes. It may end inside an escape.
+    /// A raw piece of a string value, without its quotes. It may end inside an escape.
     fn text(&mut self, raw: &[u8]) {
         let _ = raw;
     }
-    /// A piece of a number, or of `true`, `false` or `null`, as written.
+    /// A raw piece of a number, or of `true`, `false` or `null`.
     fn bare(&mut self, raw: &[u8]) {
         let _ = raw;
     }
-    /// A value that is no container has ended.
+    /// A scalar value has ended.
     fn scalar(&mut self, kind: Scalar) {
         let _ = kind;
     }
-    /// A value that is no container and lies whole in one piece, as written, a string without its
-    /// quotes. Unless somebody wants it at once it is told like one in several pieces.
+    /// A raw scalar value that is completely in one piece, a string without its quotes. By default
+    /// it is passed to the methods for values in several pieces.
     #[inline]
     fn whole_scalar(&mut self, kind: Scalar, raw: &[u8]) {
         match kind {
@@ -103,7 +103,7 @@ pub trait Visitor {
 
 impl Visitor for () {}
 
-/// A kind of value that holds no others.
+/// A kind of scalar value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scalar {
@@ -117,18 +117,18 @@ pub enum Scalar {
     Null,
 }
 
-/// What closing does with the end of the text.
+/// How closing handles the end of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastToken {
-    /// There is no value yet, or the text is malformed.
+    /// The text has no value yet, or is malformed.
     None,
     Whole,
     HalfString,
-    /// What is missing of a literal.
+    /// The missing rest of a literal.
     HalfLiteral(&'static str),
-    /// A value, or a key without one, that must go.
+    /// A value, or a key without one, that must be dropped.
     Dropped,
-    /// A comma, or half a key, that must go.
+    /// A comma, or half a key, that must be dropped.
     Unnamed,
 }
 
@@ -160,23 +160,23 @@ impl Scanner {
         self.feed_with(piece, &mut ());
     }
 
-    /// Reads the next piece of the text and tells `visitor` what is in it.
+    /// Reads the next piece of the text and passes its tokens to `visitor`.
     pub fn feed_with<V: Visitor>(&mut self, piece: &[u8], visitor: &mut V) {
         Reader::new(self, piece, visitor).run();
     }
 
-    /// How many bytes have been read; at a syntax error, how many came before it.
+    /// How many bytes have been read; after a syntax error, its offset.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The first syntax error against the grammar.
+    /// The first syntax error.
     pub fn syntax_error(&self) -> Option<&SyntaxError> {
         self.syntax_error.as_ref()
     }
 
-    /// Whether the root value is whole. A root number is whole as soon as it is valid, since
-    /// nothing but the end of the text could tell.
+    /// Whether the root value is complete. A root number is complete as soon as it is valid, because
+    /// only the end of the text ends it.
     pub fn is_complete(&self) -> bool {
         match self.state {
             State::End => true,
@@ -185,7 +185,7 @@ impl Scanner {
         }
     }
 
-    /// Where the document stops, if it is still open; nothing for complete or malformed text.
+    /// Where the document is cut, if it is open; none for complete or malformed text.
     pub fn cut(&self) -> Option<Cut> {
         if self.is_complete() {
             return None;
@@ -203,7 +203,7 @@ impl Scanner {
         self.frames.depth()
     }
 
-    /// The containers that are open, innermost first.
+    /// The open containers, innermost first.
     pub(crate) fn open_frames(&self) -> impl Iterator<Item = Frame<'_>> {
         self.frames.innermost_first()
     }
@@ -218,7 +218,7 @@ impl Scanner {
         }
     }
 
-    /// The pointer of what is being written: see [`Cut::path`].
+    /// The pointer of the current value: see [`Cut::path`].
     pub fn path(&self) -> String {
         let last = match self.state {
             State::AfterKey | State::AfterColon => true,
@@ -233,8 +233,8 @@ impl Scanner {
         matches!(self.state, State::String(_) | State::Key(_))
     }
 
-    /// What the text is in the middle of; nothing if it is complete or malformed. Unlike
-    /// [`cut`](Self::cut) this costs nothing, however deep the document is.
+    /// The grammatical position; none if the text is complete or malformed. Unlike
+    /// [`cut`](Self::cut), this takes constant time at any depth.
     pub fn place(&self) -> Option<CutPlace> {
         Some(match self.state {
             State::Root => CutPlace::Root,
@@ -252,10 +252,10 @@ impl Scanner {
         })
     }
 
-    /// How to make the text valid JSON by keeping a prefix and writing closers after it.
+    /// How to make the text valid JSON by keeping a prefix and appending closing brackets.
     ///
-    /// Nothing for malformed text, and as long as there is no value to keep. With `strict` a
-    /// string that was cut is dropped instead of closed.
+    /// None for malformed text, and while there is no value to keep. With `strict`, a cut string is
+    /// dropped instead of closed.
     pub fn closing(&self, strict: bool) -> Option<Closing> {
         let mut closers = String::new();
         let kept_len = match self.last_token(strict) {
@@ -276,7 +276,7 @@ impl Scanner {
         Some(Closing { kept_len, closers })
     }
 
-    /// What [`Scanner::closing`] shortens or leaves out.
+    /// What [`Scanner::closing`] truncates or drops.
     pub fn losses(&self, strict: bool) -> Losses {
         let last = self.last_token(strict);
         Losses {
@@ -303,7 +303,7 @@ impl Scanner {
         }
     }
 
-    /// Whether there is something that [`Scanner::closing`] would keep.
+    /// Whether there is a value that [`Scanner::closing`] would keep.
     pub(crate) fn has_value(&self) -> bool {
         match self.state {
             State::Root | State::Offended => false,
@@ -312,7 +312,7 @@ impl Scanner {
         }
     }
 
-    /// Goes back to before the escape sequence, or half a surrogate pair, in which `text` ends.
+    /// Goes back to before the incomplete escape sequence or surrogate pair at the end of `text`.
     pub(crate) fn drop_half_escape(&mut self, text: &[u8]) {
         let Some(end) = self.held_from.take() else {
             return;
@@ -332,8 +332,8 @@ impl Scanner {
         }
     }
 
-    /// A scanner in the same state that knows of no more than the innermost `levels` containers:
-    /// enough to read what closes fewer of them, and cheap however deep the document is.
+    /// A scanner in the same state with only the innermost `levels` containers: enough to read text
+    /// that closes fewer of them, and cheap at any depth.
     pub(crate) fn of_innermost(&self, levels: usize) -> Self {
         Self {
             frames: self.frames.of_innermost(levels),
@@ -342,19 +342,19 @@ impl Scanner {
         }
     }
 
-    /// Where the escape sequence or the surrogate pair begins that may still be unfinished.
+    /// Where the escape sequence or surrogate pair begins that may be incomplete.
     pub(crate) fn held_from(&self) -> Option<usize> {
         self.held_from
     }
 
-    /// Where the string being read ends if half an escape or half a character must go.
+    /// Where the text ends without half an escape or half a character.
     pub(crate) fn whole_text_end(&self) -> usize {
         self.held_from
             .unwrap_or(self.offset - half_character_len(self.tail))
     }
 }
 
-/// How many bytes at the end belong to a character that is not whole.
+/// The length of an incomplete character at the end.
 fn half_character_len(tail: [u8; 3]) -> usize {
     let continuations = tail
         .iter()

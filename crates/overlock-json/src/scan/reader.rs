@@ -1,4 +1,4 @@
-//! The state machine: takes a piece of the text byte by byte.
+//! The state machine of the scanner, byte by byte.
 
 use super::state::{Digits, Literal, State};
 use super::string::{Escape, StringEnd};
@@ -10,7 +10,7 @@ pub(super) struct Reader<'a, V> {
     pub(super) scanner: &'a mut Scanner,
     pub(super) piece: &'a [u8],
     pub(super) at: usize,
-    /// The name of the member being written, while it lies whole in this piece.
+    /// The name of the current member, if it is completely in this piece.
     key_in_piece: Option<(usize, usize)>,
     pub(super) visitor: &'a mut V,
 }
@@ -206,7 +206,7 @@ impl<'a, V: Visitor> Reader<'a, V> {
         }
     }
 
-    /// Reads a number of which the first byte says what it begins with.
+    /// Reads a number, whose first byte has been read.
     #[inline]
     fn begin_number(&mut self, digits: Digits) -> State {
         let from = self.at;
@@ -231,7 +231,7 @@ impl<'a, V: Visitor> Reader<'a, V> {
         }
     }
 
-    /// Reads digits; a number that has ended leaves the state after a value.
+    /// Reads digits; returns the state after a value if the number has ended.
     #[inline]
     fn digits(&mut self, mut digits: Digits) -> State {
         while let Some(&byte) = self.piece.get(self.at) {
@@ -293,8 +293,7 @@ impl<'a, V: Visitor> Reader<'a, V> {
         self.scanner.offset + self.at
     }
 
-    /// Keeps what the next piece needs to know of this one, in the same form however the text
-    /// was split.
+    /// Stores the state for the next piece; it does not depend on how the text was split.
     fn remember(self) {
         let Self {
             scanner,

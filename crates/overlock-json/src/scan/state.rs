@@ -18,11 +18,11 @@ pub(super) enum State {
     NextItem,
     /// After a comma in an object.
     NextKey,
-    /// After a whole key.
+    /// After a complete key.
     AfterKey,
     /// After a colon.
     AfterColon,
-    /// After a whole value in a container.
+    /// After a complete value in a container.
     AfterValue,
     /// After the root value.
     End,
@@ -30,11 +30,11 @@ pub(super) enum State {
     String(Escape),
     Number(Digits),
     Literal(Literal, u8),
-    /// At the first syntax error; nothing moves any more.
+    /// After the first syntax error, which is final.
     Offended,
 }
 
-/// How far a number has come.
+/// The progress in a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Digits {
     Sign,

@@ -1,7 +1,7 @@
-//! Takes a stored state back only if a scanner could have been in it.
+//! Validates stored scanner states.
 //!
-//! A state may have gone through a database or over a network. One that no text leads to is
-//! refused here, so that nothing further on has to expect it.
+//! A state may come from a database or a network. A state that no text leads to is rejected here, so
+//! other code need not expect it.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -41,7 +41,7 @@ impl Scanner {
             && self.state_is_possible()
     }
 
-    /// Whether what is being read can stand in the innermost container.
+    /// Whether the state is possible in the innermost container.
     fn state_is_possible(&self) -> bool {
         let innermost = (!self.frames.is_empty()).then(|| self.frames.innermost());
         match self.state {

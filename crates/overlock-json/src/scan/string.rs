@@ -1,4 +1,4 @@
-//! Reads the inside of a string, with its escapes, across pieces.
+//! Reads the content of a string, with its escapes, across pieces.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use super::reader::Reader;
 use super::{SyntaxErrorKind, Visitor};
 use crate::vector;
 
-/// How far an escape sequence has come.
+/// The progress in an escape sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Escape {
-    /// None has begun.
+    /// Outside of one.
     No,
-    /// A backslash stands alone.
+    /// After the backslash.
     Backslash,
-    /// `\u` and some of its four digits, with their value so far.
+    /// After `\u` and some of its four digits, with their value.
     Unicode { digits: u8, value: u16 },
 }
 
-/// Why reading the inside of a string stopped.
+/// Why reading the content of a string stopped.
 pub(super) enum StringEnd {
     /// At the closing quote.
     Quote,
@@ -42,7 +42,7 @@ impl<V: Visitor> Reader<'_, V> {
             let run = stop - self.at;
             self.at = stop;
             let next = self.piece.get(self.at).copied();
-            // Half a surrogate pair is only held while nothing else follows it.
+            // Half a surrogate pair is held only until other text follows.
             if self.scanner.held_from.is_some() && (run > 0 || next.is_some_and(|b| b != b'\\')) {
                 self.scanner.held_from = None;
             }
@@ -64,7 +64,7 @@ impl<V: Visitor> Reader<'_, V> {
         }
     }
 
-    /// Reads the rest of an escape sequence, or as much of it as the piece has.
+    /// Reads the rest of an escape sequence, as far as the piece contains it.
     fn escape(&mut self, mut escape: Escape) -> Result<Escape, SyntaxErrorKind> {
         while let Some(&byte) = self.piece.get(self.at) {
             escape = match escape {
@@ -101,13 +101,13 @@ impl<V: Visitor> Reader<'_, V> {
         Ok(escape)
     }
 
-    /// Holds back the first half of a surrogate pair until its second half has come.
+    /// Holds back the first half of a surrogate pair until its second half arrives.
     ///
     /// Called with the position at the last of the six bytes.
     fn unicode_escape_ended(&mut self, value: u16) {
         let start = self.position() + 1 - "\\u0000".len();
         self.scanner.held_from = match value {
-            // A second first half: the one before stays alone, as it was written.
+            // After another first half, the one before stays unpaired.
             0xD800..=0xDBFF => Some(start),
             _ => None,
         };

@@ -1,16 +1,16 @@
-//! Reads what lies whole in a piece, without a thought for where the piece ends.
+//! The fast path for elements that are completely in one piece.
 //!
-//! Nearly every element does, so this is where the time goes. Whatever is unusual (a token that
-//! the piece cuts, a syntax error) is left to the state machine, from the beginning of its element.
+//! Nearly all elements are, so this path decides the speed. An unusual element (a token cut by the
+//! end of the piece, a syntax error) is left to the state machine from its beginning.
 
 use super::reader::Reader;
 use super::state::State;
 use super::{Container, Scalar, Visitor};
 use crate::{plain, vector};
 
-/// What the next byte of structure belongs to.
+/// What is expected next in a container.
 #[derive(Clone, Copy, PartialEq)]
-enum Expect {
+enum Expected {
     /// The first element of a container, or its end.
     First,
     /// An element.
@@ -19,7 +19,7 @@ enum Expect {
     After,
 }
 
-impl Expect {
+impl Expected {
     fn state_in(self, container: Container) -> State {
         match (self, container) {
             (Self::First, Container::Object) => State::ObjectStart,
@@ -31,11 +31,10 @@ impl Expect {
     }
 }
 
-/// How many containers are held back from the frames at most.
+/// How many containers are kept outside of the frames at most.
 const MOST_HELD: usize = 32;
 
-/// A container that opened in this piece. Most close in it too, so that the frames need never
-/// hear of them.
+/// A container that opened in this piece. Most close in it, too, and are never added to the frames.
 #[derive(Clone, Copy)]
 struct Held {
     container: Container,
@@ -48,8 +47,8 @@ struct Held {
 }
 
 impl<V: Visitor> Reader<'_, V> {
-    /// Reads elements as long as they are whole and lawful. What it cannot read is left, with
-    /// the state before it.
+    /// Reads elements as long as they are complete and valid; returns the state before the first
+    /// other one.
     #[expect(
         clippy::too_many_lines,
         reason = "one loop over local state that calls would have to carry about"
@@ -58,9 +57,9 @@ impl<V: Visitor> Reader<'_, V> {
         let piece = self.piece;
         let offset = self.scanner.offset;
         let mut expect = match state {
-            State::ArrayStart | State::ObjectStart => Expect::First,
-            State::NextItem | State::NextKey => Expect::Element,
-            State::AfterValue => Expect::After,
+            State::ArrayStart | State::ObjectStart => Expected::First,
+            State::NextItem | State::NextKey => Expected::Element,
+            State::AfterValue => Expected::After,
             other => return other,
         };
         let mut held: Vec<Held> = Vec::new();
@@ -71,8 +70,9 @@ impl<V: Visitor> Reader<'_, V> {
         let mut at = self.at;
         'elements: loop {
             let mut start = plain::skip_white_space(piece, at);
-            let is_empty = expect == Expect::First && piece.get(start) == Some(&closer(container));
-            if expect != Expect::After && !is_empty {
+            let is_empty =
+                expect == Expected::First && piece.get(start) == Some(&closer(container));
+            if expect != Expected::After && !is_empty {
                 let Some(found) = whole_element(piece, start, container) else {
                     break;
                 };
@@ -86,7 +86,7 @@ impl<V: Visitor> Reader<'_, V> {
                         let quotes = usize::from(scalar == Scalar::String);
                         let raw = &piece[found.value + quotes..at - quotes];
                         self.visitor.whole_scalar(scalar, raw);
-                        expect = Expect::After;
+                        expect = Expected::After;
                         start = plain::skip_white_space(piece, at);
                     }
                     ElementKind::Opens(inner) => {
@@ -106,7 +106,7 @@ impl<V: Visitor> Reader<'_, V> {
                             element = opener + nested - 1;
                             rollback = opener + nested;
                             previous = None;
-                            expect = Expect::First;
+                            expect = Expected::First;
                             at = found.value + nested;
                             continue;
                         }
@@ -120,7 +120,7 @@ impl<V: Visitor> Reader<'_, V> {
                         container = inner;
                         rollback = opener + 1;
                         previous = None;
-                        expect = Expect::First;
+                        expect = Expected::First;
                         continue;
                     }
                 }
@@ -135,7 +135,7 @@ impl<V: Visitor> Reader<'_, V> {
                             (Some(innermost), _) => innermost.index += 1,
                             (None, _) => self.scanner.frames.next_index(),
                         }
-                        expect = Expect::Element;
+                        expect = Expected::Element;
                         at = start + 1;
                         continue 'elements;
                     }
@@ -147,7 +147,7 @@ impl<V: Visitor> Reader<'_, V> {
                         };
                         previous = None;
                         at = start + 1;
-                        expect = Expect::After;
+                        expect = Expected::After;
                         container = match held.last() {
                             Some(innermost) => innermost.container,
                             None if self.scanner.frames.is_empty() => break 'elements,
@@ -170,7 +170,7 @@ impl<V: Visitor> Reader<'_, V> {
         expect.state_in(container)
     }
 
-    /// Hands the containers that are still open over to the frames.
+    /// Adds the containers that are still open to the frames.
     fn release(&mut self, held: &mut Vec<Held>) {
         for one in held.drain(..) {
             let key = &self.piece[one.key.0..one.key.1];
@@ -182,7 +182,7 @@ impl<V: Visitor> Reader<'_, V> {
     }
 }
 
-/// How many arrays open one right inside the other from an opener on; one if it is an object's.
+/// How many arrays open directly inside one another from an opener on; one if it is an object's.
 #[inline]
 fn nested_arrays(piece: &[u8], at: usize) -> usize {
     if piece.get(at + 1) != Some(&b'[') || piece[at] != b'[' {
@@ -201,7 +201,7 @@ fn closer(container: Container) -> u8 {
     }
 }
 
-/// An element that lies whole in the piece; of a container only its opener.
+/// An element that is completely in the piece; of a container, only its opener.
 struct Element {
     /// Where its key is, in an object.
     key: (usize, usize),
@@ -246,7 +246,7 @@ fn whole_element(piece: &[u8], start: usize, container: Container) -> Option<Ele
     })
 }
 
-/// Where a key is written, without its quotes, and where its value begins.
+/// The range of a key, without its quotes, and where its value begins.
 #[inline]
 fn key_and_value(piece: &[u8], start: usize) -> Option<((usize, usize), usize)> {
     if piece.get(start) != Some(&b'"') {
@@ -261,7 +261,7 @@ fn key_and_value(piece: &[u8], start: usize) -> Option<((usize, usize), usize)> 
     Some(((start + 1, end), value))
 }
 
-/// The quote that ends the string whose content begins at a byte, if it is lawful up to there.
+/// The quote that ends the string whose content begins at a byte, if the content is valid.
 #[inline]
 fn string_end(piece: &[u8], mut at: usize) -> Option<usize> {
     loop {
@@ -278,7 +278,7 @@ fn string_end(piece: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The kind of a whole literal and where it ends.
+/// The kind of a complete literal and where it ends.
 #[inline]
 fn literal_end(piece: &[u8], start: usize) -> Option<(ElementKind, usize)> {
     let (scalar, spelling): (_, &[u8]) = match piece[start] {
@@ -292,7 +292,7 @@ fn literal_end(piece: &[u8], start: usize) -> Option<(ElementKind, usize)> {
         .then_some((ElementKind::Scalar(scalar), start + spelling.len()))
 }
 
-/// Where a lawful number ends, if something follows it.
+/// Where a valid number ends, if something follows it.
 #[inline]
 fn number_end(piece: &[u8], start: usize) -> Option<usize> {
     let digits = |from: usize| {
@@ -312,6 +312,6 @@ fn number_end(piece: &[u8], start: usize) -> Option<usize> {
         let sign = usize::from(matches!(piece.get(at + 1), Some(b'+' | b'-')));
         at = digits(at + 1 + sign)?;
     }
-    // A digit here would follow a leading zero: the state machine names the syntax error.
+    // A digit here follows a leading zero: the state machine reports the syntax error.
     (at < piece.len() && !piece[at].is_ascii_digit()).then_some(at)
 }

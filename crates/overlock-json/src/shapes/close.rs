@@ -1,22 +1,22 @@
-//! Cut JSON becomes valid JSON, with nothing invented.
+//! Requests that close cut JSON.
 
 use crate::{CloseOptions, Fix, NoJson, close};
 use serde::Serialize;
 
 use super::{Object, Refusal};
 
-/// A text that was closed.
+/// The reply.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClosedText {
     /// Valid JSON.
     pub json: String,
-    /// Whether nothing had to be done.
+    /// Whether the text was complete already.
     pub complete: bool,
-    /// The path of the string that was cut short.
+    /// The path of the truncated string.
     pub truncated: Option<String>,
-    /// The path of what was left out.
+    /// The path of the dropped value.
     pub dropped: Option<String>,
-    /// What was repaired first.
+    /// The repairs before closing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<Fix>,
 }
@@ -33,7 +33,7 @@ pub fn close_text(text: &[u8], options: CloseOptions) -> Result<ClosedText, NoJs
     })
 }
 
-/// Closes the `text` of an object, which may say whether it wants that `strict`.
+/// Closes the `text` of an object with its option `strict`.
 pub fn close_object(mut object: Object, options: CloseOptions) -> Result<ClosedText, Refusal> {
     let options = CloseOptions {
         strict: object.flag("strict")?.unwrap_or(options.strict),

@@ -1,4 +1,4 @@
-//! Where and how a text stops.
+//! Requests for the contexts of a cut text.
 
 use crate::{ContextOptions, Cut, PartialDocument};
 use serde::{Serialize, Serializer};
@@ -6,15 +6,15 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Object, Refusal};
 
-/// Everything a prompt for the rest may want.
+/// The reply: the forms of a cut document for a continuation prompt.
 ///
-/// The text of the document is in it several times, so that it is borrowed and not copied.
+/// It contains the text several times, so the text is borrowed.
 #[derive(Debug, Serialize)]
 pub struct CutContexts<'a> {
     overlap_context: &'a str,
     hierarchy_context: &'a str,
     hierarchy_context_for_prompt: String,
-    complete_part: Closed<'a>,
+    complete_part: ClosedForm<'a>,
     parsing_success: bool,
     cut: Option<Cut>,
     cut_off_element: &'a str,
@@ -23,20 +23,20 @@ pub struct CutContexts<'a> {
     delivered: String,
 }
 
-/// A document in two parts: what is kept of the text, and what closes it.
+/// A closed document: the kept prefix of the text and the closing brackets.
 #[derive(Debug, Default)]
-struct Closed<'a> {
+struct ClosedForm<'a> {
     kept: &'a str,
     closers: String,
 }
 
-impl Serialize for Closed<'_> {
+impl Serialize for ClosedForm<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("{}{}", self.kept, self.closers))
     }
 }
 
-/// The contexts of a text that was read.
+/// The contexts of a document.
 pub fn cut_contexts<'a>(base: &'a PartialDocument<'_>) -> CutContexts<'a> {
     let options = ContextOptions::default();
     let delivered = base.delivered();
@@ -47,7 +47,7 @@ pub fn cut_contexts<'a>(base: &'a PartialDocument<'_>) -> CutContexts<'a> {
         hierarchy_context: base.text(),
         hierarchy_context_for_prompt: base.render(&options.render),
         parsing_success: closing.is_some(),
-        complete_part: closing.map_or(Closed::default(), |closing| Closed {
+        complete_part: closing.map_or(ClosedForm::default(), |closing| ClosedForm {
             kept: &base.text()[..closing.kept_len],
             closers: closing.closers,
         }),
@@ -63,6 +63,6 @@ pub fn cut_contexts<'a>(base: &'a PartialDocument<'_>) -> CutContexts<'a> {
 pub fn cut_object(mut object: Object) -> Result<Box<RawValue>, Refusal> {
     let text = object.text("text")?;
     let base = PartialDocument::read(&text)?;
-    // Every key of the answer is a string, so that this never fails.
+    // This cannot fail, because all keys are strings.
     to_raw_value(&cut_contexts(&base)).map_err(|error| Refusal::unusable(error.to_string()))
 }

@@ -1,9 +1,9 @@
-//! One object in, one object out: what the command line and the JSON API answer about JSON.
+//! JSON requests and replies of the command line and the JSON API.
 
-// What is asked.
+// Requests.
 mod object;
 
-// What is answered.
+// Replies.
 mod close;
 mod cut;
 mod render;

@@ -1,18 +1,18 @@
-//! The object that was asked, or why it cannot be answered.
+//! The JSON object of a request, and the error reply.
 
 use crate::NoJson;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// The object of one request. Fields nobody asks for may be there and are left alone.
+/// The object of one request. Unknown fields are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
     fields: Map<String, Value>,
 }
 
 impl Object {
-    /// Reads an object; messages call the text by `what` it is, such as `line`.
+    /// Parses an object. Error messages call the text `what`, such as `line`.
     pub fn parse(text: &str, what: &str) -> Result<Self, Refusal> {
         if text.trim().is_empty() {
             return Err(Refusal::unusable(format!("the {what} is empty")));
@@ -27,7 +27,7 @@ impl Object {
         }
     }
 
-    /// Says a field as it was written.
+    /// Sets a field to a raw value.
     pub fn set(&mut self, field: &str, value: &RawValue) -> Result<(), Refusal> {
         let read = serde_json::from_str(value.get());
         let value = read.map_err(|error| Refusal::unusable(not_json(field, &error)))?;
@@ -35,21 +35,21 @@ impl Object {
         Ok(())
     }
 
-    /// Says a text where there is none.
+    /// Sets a field to a text if it is missing.
     pub fn put_if_missing(&mut self, field: &str, text: &str) {
         if !self.fields.contains_key(field) {
             self.fields.insert(field.to_owned(), text.into());
         }
     }
 
-    /// Puts a text before those of a list.
+    /// Inserts a text at the start of a list.
     pub fn put_first(&mut self, field: &str, text: &str) {
         if let Some(Value::Array(items)) = self.fields.get_mut(field) {
             items.insert(0, text.into());
         }
     }
 
-    /// A string that must be there.
+    /// Takes a required string.
     pub fn text(&mut self, field: &str) -> Result<String, Refusal> {
         match self.fields.remove(field) {
             Some(Value::String(text)) => Ok(text),
@@ -58,7 +58,7 @@ impl Object {
         }
     }
 
-    /// A string that may be there.
+    /// Takes an optional string.
     pub fn optional_text(&mut self, field: &str) -> Result<Option<String>, Refusal> {
         match self.fields.get(field) {
             None | Some(Value::Null) => Ok(None),
@@ -66,7 +66,7 @@ impl Object {
         }
     }
 
-    /// A list of strings that must be there.
+    /// Takes a required list of strings.
     pub fn texts(&mut self, field: &str) -> Result<Vec<String>, Refusal> {
         let Some(value) = self.fields.remove(field) else {
             return Err(missing(field));
@@ -81,7 +81,7 @@ impl Object {
         texts.collect()
     }
 
-    /// A string or a list of strings and nulls; not given, an empty list.
+    /// Takes a string or a list of strings and nulls; an empty list if missing.
     pub fn one_or_more_texts(&mut self, field: &str) -> Result<Vec<Option<String>>, Refusal> {
         let expected = "a string or a list of strings";
         match self.fields.remove(field) {
@@ -99,7 +99,7 @@ impl Object {
         }
     }
 
-    /// A whole number that may be there.
+    /// Takes an optional whole number.
     pub fn number(&mut self, field: &str) -> Result<Option<usize>, Refusal> {
         match self.fields.remove(field) {
             None | Some(Value::Null) => Ok(None),
@@ -110,7 +110,7 @@ impl Object {
         }
     }
 
-    /// Yes or no, which may be there.
+    /// Takes an optional boolean.
     pub fn flag(&mut self, field: &str) -> Result<Option<bool>, Refusal> {
         match self.fields.remove(field) {
             None | Some(Value::Null) => Ok(None),
@@ -119,7 +119,7 @@ impl Object {
         }
     }
 
-    /// One of several names, which may be there.
+    /// Takes an optional name and returns its value.
     pub fn choice<T: Copy>(
         &mut self,
         field: &str,
@@ -144,7 +144,7 @@ impl Object {
     }
 }
 
-/// Why there is no answer. Serialised, it is `{"error":{"code","message"}}`.
+/// An error reply. Serialised, it is `{"error":{"code","message"}}`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Refusal {
     error: Reason,
@@ -157,17 +157,17 @@ struct Reason {
 }
 
 impl Refusal {
-    /// What was asked cannot be used; on the command line that is one line of many.
+    /// The request is invalid; on the command line, it is one line of several.
     pub fn unusable(message: impl Into<String>) -> Self {
         Self::new("bad-line", message.into())
     }
 
-    /// What was given is no request.
+    /// The request is invalid; it is the only one.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new("bad-request", message.into())
     }
 
-    /// The same to somebody who sent no lines.
+    /// Turns the error for a line into one for a single request.
     #[must_use]
     pub fn of_a_request(self) -> Self {
         match self.error.code {
@@ -176,7 +176,7 @@ impl Refusal {
         }
     }
 
-    /// Whether the text was read and there is nothing in it.
+    /// Whether the text contains no JSON.
     pub fn is_no_json(&self) -> bool {
         self.error.code == NO_JSON
     }
@@ -196,10 +196,10 @@ impl From<NoJson> for Refusal {
     }
 }
 
-/// What is wrong with a text, without the number of a line where there is only one.
+/// The message for invalid JSON, without the line number if there is only one line.
 fn not_json(what: &str, error: &serde_json::Error) -> String {
-    let told = error.to_string();
-    let wrong = told.split(" at line ").next().unwrap_or_default();
+    let message = error.to_string();
+    let wrong = message.split(" at line ").next().unwrap_or_default();
     match error.line() {
         0 | 1 => format!(
             "the {what} is not JSON: {wrong} at column {}",
@@ -212,7 +212,7 @@ fn not_json(what: &str, error: &serde_json::Error) -> String {
     }
 }
 
-/// A number that is whole, however it is written: some programs know no others than `100.0`.
+/// A whole number in any notation, because some programs write `100.0`.
 fn whole_number(value: &Value) -> Option<u64> {
     let rounded = || {
         let float = value.as_f64()?;
@@ -228,7 +228,7 @@ fn missing(field: &str) -> Refusal {
 
 fn mistyped(field: &str, value: &Value, expected: &str) -> Refusal {
     Refusal::unusable(format!(
-        "`{field}` holds {}, and must be {expected}",
+        "`{field}` is {}, but must be {expected}",
         kind(value)
     ))
 }

@@ -1,22 +1,22 @@
-//! The structure from the root to the cut, under a budget.
+//! Requests that render a cut text under a budget.
 
 use crate::{CutValue, RenderOptions, render};
 use serde::Serialize;
 
 use super::{Object, Refusal};
 
-/// The least that a limit may be: below it not even the path to the cut has room.
+/// The least limit; with a smaller one, not even the path to the cut fits.
 pub const LEAST_LIMIT: usize = 200;
 
-/// A text as a prompt shows it.
+/// The reply.
 #[derive(Clone, Debug, Serialize)]
 pub struct RenderedText {
-    /// It ends exactly at the cut.
+    /// The rendered text, which ends at the cut.
     pub rendered: String,
 }
 
-/// Renders the `text` of an object. What the object says (`budget`, `cut_value`, `limit`) goes
-/// over the options.
+/// Renders the `text` of an object. Its fields `budget`, `cut_value` and `limit` override the
+/// options.
 pub fn render_object(mut object: Object, options: RenderOptions) -> Result<RenderedText, Refusal> {
     let limit = object.number("limit")?;
     if limit.is_some_and(|limit| limit < LEAST_LIMIT) {

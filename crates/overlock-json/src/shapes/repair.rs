@@ -1,16 +1,16 @@
-//! Malformed JSON as models write it becomes valid JSON.
+//! Requests that repair malformed JSON.
 
 use crate::{Fix, NoJson, RepairOptions, Several, repair};
 use serde::Serialize;
 
 use super::{Object, Refusal};
 
-/// A text that was repaired.
+/// The reply.
 #[derive(Clone, Debug, Serialize)]
 pub struct RepairedText {
     /// Valid JSON.
     pub json: String,
-    /// What was put right, and where.
+    /// The changes.
     pub fixes: Vec<Fix>,
 }
 
@@ -23,7 +23,7 @@ pub fn repair_text(text: &[u8], options: RepairOptions) -> Result<RepairedText, 
     })
 }
 
-/// Repairs the `text` of an object, which may say what becomes of `several` documents.
+/// Repairs the `text` of an object with its option `several`.
 pub fn repair_object(mut object: Object, options: RepairOptions) -> Result<RepairedText, Refusal> {
     let names = [("array", Several::Array), ("first", Several::First)];
     let options = RepairOptions {

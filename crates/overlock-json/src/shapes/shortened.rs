@@ -1,11 +1,11 @@
-//! The ends of long texts, for those who show no more of them.
+//! Replies with long texts reduced to their ends.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Refusal;
 
-/// What may be as long as the text that was asked about, or longer.
+/// Fields that may be as long as the given text, or longer.
 const LONG: [&str; 10] = [
     "json",
     "fixes",
@@ -19,29 +19,29 @@ const LONG: [&str; 10] = [
     "delivered",
 ];
 
-/// An answer in which a text of more than so many characters, or a list of more than so many
-/// entries, is told by its ends: `{"beginning", "ending", "length"}`.
+/// A reply in which a text of more than `most` characters, or a list of more than `most` entries, is
+/// replaced by its ends: `{"beginning", "ending", "length"}`.
 pub fn shortened(answer: &impl Serialize, most: usize) -> Result<Value, Refusal> {
-    // Every key of an answer is a string, so that this never fails.
-    let told = serde_json::to_value(answer);
-    let mut told = told.map_err(|error| Refusal::unusable(error.to_string()))?;
+    // This cannot fail, because all keys are strings.
+    let reply = serde_json::to_value(answer);
+    let mut reply = reply.map_err(|error| Refusal::unusable(error.to_string()))?;
     for name in LONG {
-        if let Some(value) = told.get_mut(name)
+        if let Some(value) = reply.get_mut(name)
             && let Some(ends) = ends(value, most)
         {
             *value = ends;
         }
     }
-    Ok(told)
+    Ok(reply)
 }
 
 fn ends(value: &Value, most: usize) -> Option<Value> {
     match value {
         Value::String(text) => {
-            // A character has a byte at least.
+            // A character has at least one byte.
             let length = (text.len() > most).then(|| text.chars().count())?;
-            let place = |character| text.char_indices().nth(character).map(|(at, _)| at);
-            let (to, from) = (place(most)?, place(length - most).unwrap_or(text.len()));
+            let offset = |character| text.char_indices().nth(character).map(|(at, _)| at);
+            let (to, from) = (offset(most)?, offset(length - most).unwrap_or(text.len()));
             Some(json!({ "beginning": text[..to], "ending": text[from..], "length": length }))
         }
         Value::Array(items) => {

@@ -1,38 +1,37 @@
-//! The pieces of a long answer become one document.
+//! Requests that join the pieces of a document.
 
 use crate::{Outcome, PartialDocument, Protocol, Seam, StitchOptions, stitch};
 use serde::Serialize;
 
 use super::{Object, Refusal};
 
-/// Pieces that were joined.
+/// The reply.
 #[derive(Clone, Debug, Serialize)]
 pub struct StitchedText {
     /// The text so far.
     pub json: String,
-    /// Whether the document is whole.
+    /// Whether the document is complete.
     pub complete: bool,
-    /// What became of each piece after the first.
+    /// The result for each piece after the first.
     pub seams: Vec<StitchedSeam>,
 }
 
-/// What became of a piece.
+/// The result for one piece.
 #[derive(Clone, Debug, Serialize)]
 pub struct StitchedSeam {
-    /// The name of what came of it.
+    /// The name of the outcome.
     pub outcome: &'static str,
-    /// How many characters it repeated.
+    /// How many characters it repeats.
     pub overlap: usize,
     /// The two overlaps that are equally likely.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lengths: Option<[usize; 2]>,
-    /// Why it was refused.
+    /// Why it was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Joins the `parts` of an object, which may say what each was asked to repeat
-/// (`expected_overlap`) and how it was asked (`protocol`).
+/// Joins the `parts` of an object with its options `expected_overlap` and `protocol`.
 pub fn stitch_object(mut object: Object, protocol: Protocol) -> Result<StitchedText, Refusal> {
     let parts = object.texts("parts")?;
     let expected = object.one_or_more_texts("expected_overlap")?;
@@ -64,7 +63,7 @@ pub fn stitch_object(mut object: Object, protocol: Protocol) -> Result<StitchedT
     Ok(stitched(&base, &seams))
 }
 
-/// What came of joining.
+/// The reply for joined pieces.
 pub fn stitched(base: &PartialDocument<'_>, seams: &[Seam]) -> StitchedText {
     StitchedText {
         json: base.text().to_owned(),

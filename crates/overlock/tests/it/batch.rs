@@ -37,7 +37,7 @@ fn a_bad_line_gives_an_error_and_the_rest_is_processed() {
         ("{}", Some("`text` is missing")),
         (
             r#"{"text":5}"#,
-            Some("`text` holds a number, and must be a string"),
+            Some("`text` is a number, but must be a string"),
         ),
         (r#"{"text":"[2","id":7}"#, None),
     ];

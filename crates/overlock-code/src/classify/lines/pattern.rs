@@ -8,6 +8,8 @@ pub(super) struct Pattern {
     /// One element for each token, with blanks between them: `a|b` is one of these words or
     /// classes, `!a|b` none of them, `_` any token, and `..` any number of tokens.
     tokens: &'static str,
+    /// The letters that the first token can begin with, to skip most rows at once.
+    first_letters: u64,
     weight: usize,
     reason: &'static str,
     case: Case,
@@ -30,6 +32,7 @@ enum Case {
 pub(super) const fn pattern(tokens: &'static str, weight: usize, reason: &'static str) -> Pattern {
     Pattern {
         tokens,
+        first_letters: first_letters(tokens),
         weight,
         reason,
         case: Case::Any,
@@ -130,8 +133,36 @@ pub(super) fn first_match(
     tokens: &[&str],
     is_word: IsWord,
 ) -> Option<(usize, &'static str)> {
-    let row = table.iter().find(|row| row.matches(tokens, is_word))?;
+    let letter = letter_bit(*tokens.first()?.as_bytes().first()?);
+    let mut rows = table.iter().filter(|row| row.first_letters & letter != 0);
+    let row = rows.find(|row| row.matches(tokens, is_word))?;
     (row.weight > 0).then_some((row.weight, row.reason))
+}
+
+/// The bits of the letters that the first element begins with; all bits for a class.
+const fn first_letters(tokens: &str) -> u64 {
+    let bytes = tokens.as_bytes();
+    let (mut letters, mut at) = (0, 0);
+    loop {
+        if matches!(bytes[at], b'_' | b'!')
+            || matches!(bytes.split_at(at).1, [b'N', b'A', b'M', b'E', ..])
+        {
+            return u64::MAX;
+        }
+        letters |= letter_bit(bytes[at]);
+        while at < bytes.len() && !matches!(bytes[at], b'|' | b' ') {
+            at += 1;
+        }
+        if at == bytes.len() || bytes[at] == b' ' {
+            return letters;
+        }
+        at += 1;
+    }
+}
+
+/// One of 64 bits; upper and lower case have the same.
+const fn letter_bit(byte: u8) -> u64 {
+    1 << ((byte | 0x20) & 63)
 }
 
 /// Whether a word is in upper case, as keywords of SQL often are.

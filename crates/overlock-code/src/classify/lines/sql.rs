@@ -173,7 +173,7 @@ pub(super) fn vote(votes: &mut Votes, line: &str, tokens: &[&str]) {
     let is_prose = line.ends_with('.')
         || head
             .iter()
-            .any(|word| is_one_of(word, "the an your you this"));
+            .any(|word| word.len() < 5 && is_one_of(word, "the an your you this"));
     let is_code = tokens.contains(&"{") || tokens.contains(&"=>") || tokens.last() == Some(&"}");
     let is_call = head
         .get(1)
@@ -280,7 +280,7 @@ fn column(add: &mut impl FnMut(usize, &'static str), tokens: &[&str]) {
     let ends = tokens
         .last()
         .is_some_and(|last| is_one_of(last, ", ) null output ("));
-    if is_one_of(kind, TYPES) && (ends || matches!(tokens[0], "[" | "@")) {
+    if (ends || matches!(tokens[0], "[" | "@")) && is_one_of(kind, TYPES) {
         add(2, "columns");
     }
 }

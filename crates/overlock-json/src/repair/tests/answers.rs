@@ -168,7 +168,7 @@ fn comments_are_removed() {
 }
 
 #[test]
-fn commas_are_put_right() {
+fn repairs_commas() {
     check(&[
         (r#"{"a": 1, "b": 2,}"#, r#"{"a": 1, "b": 2}"#),
         (r#"{"a": 1,, "b": 2}"#, r#"{"a": 1, "b": 2}"#),
@@ -199,7 +199,7 @@ fn commas_are_put_right() {
 }
 
 #[test]
-fn colons_are_put_right() {
+fn repairs_colons() {
     check(&[
         (r#"{"a" 1, "b" "x"}"#, r#"{"a": 1, "b": "x"}"#),
         (
@@ -479,7 +479,7 @@ fn raw_control_characters_are_escaped() {
 }
 
 #[test]
-fn escapes_are_put_right() {
+fn repairs_escapes() {
     check(&[
         (
             r#"{"path": "C:\Users\ada\notes.txt"}"#,
@@ -636,7 +636,7 @@ fn joined_strings_become_one() {
 }
 
 #[test]
-fn documents_in_a_row_become_an_array() {
+fn several_documents_become_an_array() {
     check(&[
         (
             "{\"a\": 1}\n{\"a\": 2}\n{\"a\": 3}",
@@ -707,7 +707,7 @@ fn odd_numbers_are_rewritten() {
 }
 
 #[test]
-fn brackets_are_put_right() {
+fn repairs_brackets() {
     check(&[
         (r#"{"a": [1, 2}"#, r#"{"a": [1, 2]}"#),
         (r#"[{"a": 1}, {"b": 2]"#, r#"[{"a": 1}, {"b": 2}]"#),
@@ -867,7 +867,7 @@ fn keys_are_found() {
 }
 
 #[test]
-fn several_slips_at_once_are_put_right() {
+fn repairs_several_errors_at_once() {
     check(&[
         (
             "Sure, here's the data:\n```json\n{\n  'name': 'Ada', // first\n  age: 36,\n  active: True,\n  tags: ['a', 'b',],\n}\n```\nHope it helps!",

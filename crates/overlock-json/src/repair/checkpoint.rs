@@ -1,37 +1,37 @@
-//! Finds out how much of a text is sound, so that only the rest is read leniently.
+//! Finds the valid beginning of a text, so that only the rest is parsed leniently.
 //!
-//! Most malformed texts are well-formed nearly all the way. The scanner, which is several times
-//! as fast as the parser, has read them up to the first syntax error; the parser begins a little
-//! before it, since what is wrong there may have begun earlier.
+//! Most malformed texts are mostly well-formed. The scanner, which is several times faster than the
+//! parser, has read the text up to the first syntax error. The parser begins a little before it,
+//! because the cause of the error may be earlier.
 
-use super::brackets::Kind;
+use super::brackets::Bracket;
 use super::parser::Expect;
 use crate::scan::{Container, Frame, Scanner};
 
-/// Where to begin to read, and what the grammar wants there.
+/// Where parsing begins, with the state of the parser there.
 pub(super) struct Checkpoint {
-    /// Counted from where the scanner began.
+    /// The offset from where the scanner began.
     pub(super) at: usize,
-    /// The containers that are open there, outermost first.
-    pub(super) stack: Vec<Kind>,
-    /// The bracket of the innermost of them.
+    /// The open containers, outermost first.
+    pub(super) stack: Vec<Bracket>,
+    /// The offset of the innermost opening bracket.
     pub(super) opener: usize,
     pub(super) expect: Expect,
 }
 
-/// How much of the text before the syntax error is read again at most.
-const MOST_AGAIN: usize = 1 << 16;
+/// How many bytes before the syntax error are read again at most.
+const MAX_REREAD: usize = 1 << 16;
 
-/// The place to begin at in a text that `scanner` has read; nothing if it is the beginning.
+/// Where to begin parsing a text that `scanner` has read; none if at its start.
 pub(super) fn checkpoint(scanner: &Scanner, text: &[u8]) -> Option<Checkpoint> {
-    let sound = scanner
+    let valid_end = scanner
         .syntax_error()
         .map_or(text.len(), |syntax_error| syntax_error.offset);
-    let nearest = sound.saturating_sub(MOST_AGAIN).max(1);
+    let nearest = valid_end.saturating_sub(MAX_REREAD).max(1);
     if scanner.depth() == 0 {
-        return after_root(text, sound);
+        return after_root(text, valid_end);
     }
-    // The outermost container that is short enough is read again as a whole.
+    // The outermost container that is short enough is read again completely.
     let mut frames = scanner.open_frames().peekable();
     let mut short = None;
     while let Some(frame) = frames.next_if(|frame| frame.opener >= nearest) {
@@ -60,17 +60,17 @@ pub(super) fn checkpoint(scanner: &Scanner, text: &[u8]) -> Option<Checkpoint> {
     })
 }
 
-fn outermost_first<'a>(innermost_first: impl Iterator<Item = Frame<'a>>) -> Vec<Kind> {
+fn outermost_first<'a>(innermost_first: impl Iterator<Item = Frame<'a>>) -> Vec<Bracket> {
     let kinds = innermost_first.map(|frame| match frame.container {
-        Container::Object => Kind::Object,
-        Container::Array => Kind::Array,
+        Container::Object => Bracket::Object,
+        Container::Array => Bracket::Array,
     });
     let mut stack: Vec<_> = kinds.collect();
     stack.reverse();
     stack
 }
 
-/// The end of a whole document with prose, a fence or another document after it.
+/// The end of a complete document that prose, a fence or another document follows.
 fn after_root(text: &[u8], syntax_error: usize) -> Option<Checkpoint> {
     let document = text[..syntax_error].trim_ascii_end();
     let follower = text.get(syntax_error)?;
