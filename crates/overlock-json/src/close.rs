@@ -21,9 +21,9 @@ pub struct Closing {
 /// What closing a text loses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// The pointer of a string that was cut and is kept as far as it came.
+    /// The pointer of a cut string, whose beginning is kept.
     pub truncated: Option<String>,
-    /// The pointer of a value, or of a key without one, that has to be left out.
+    /// The pointer of a value, or of a key without one, that is dropped.
     pub dropped: Option<String>,
 }
 
@@ -41,9 +41,9 @@ pub struct Closed {
     pub json: String,
     /// Whether the text was complete already.
     pub complete: bool,
-    /// The pointer of a string that was cut and is kept as far as it came.
+    /// The pointer of a cut string, whose beginning was kept.
     pub truncated: Option<String>,
-    /// The pointer of a value, or of a key without one, that had to be left out.
+    /// The pointer of a value, or of a key without one, that was dropped.
     pub dropped: Option<String>,
     /// The repairs that were necessary before closing.
     pub fixes: Vec<Fix>,

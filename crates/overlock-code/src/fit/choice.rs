@@ -25,7 +25,7 @@ pub(super) trait Choice {
     fn show(&self, pieces: usize) -> Option<String>;
 }
 
-/// Replaces what is left out; the note at the end says how much that is.
+/// Replaces pieces that are left out; the note at the end says how much that is.
 const MARK: &str = "…";
 
 /// How important a piece is; the smallest rank comes first.
@@ -96,7 +96,7 @@ impl<'a> RankedDeclarations<'a> {
         })
     }
 
-    /// What is left out if only the chosen declarations stay; their bodies are left out, too.
+    /// The pieces to leave out if only the chosen declarations stay, including their bodies.
     fn elisions(&self, chosen: &[bool]) -> Vec<Elision> {
         let mut gone: Vec<Range<usize>> = Vec::new();
         let mut joined_until = 0;

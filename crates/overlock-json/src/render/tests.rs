@@ -1,4 +1,4 @@
-//! Renders documents under budgets and limits, and states the laws that hold for all of them.
+//! Renders documents under budgets and limits, with properties for all documents.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -468,7 +468,7 @@ fn siblings_beyond_number_are_spent_from_the_last() {
         "[{}",
         listed(0..numbers, |number| format!("{},", number + 1000))
     );
-    // Four characters each, and what is less than fifty is forfeited.
+    // Four characters each; a rest below fifty is forfeited.
     let paid = (4 * 3_000 - 50) / 4 + 1;
     let rendered = format!(
         "[{}{}",
@@ -613,7 +613,7 @@ fn collapses_what_was_read_into_what_was_not() {
     );
 }
 
-/// Documents of all shapes, compact, indented, or with escapes for all that is not ASCII.
+/// Documents of all shapes, compact, indented, or with all other characters than ASCII escaped.
 fn documents() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just(Value::Null),

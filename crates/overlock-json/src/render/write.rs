@@ -172,7 +172,7 @@ impl<'a> Writer<'a> {
         out.push_str(&text[value.span.end..]);
     }
 
-    /// Writes the value at the cut, as far as it is shown.
+    /// Writes the shown part of the value at the cut.
     pub(super) fn write_cut_value(&self, shown: &Shown, out: &mut impl Sink) {
         let text = self.outline.text;
         let Some(value) = &self.outline.cut_value else {

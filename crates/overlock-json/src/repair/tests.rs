@@ -424,7 +424,7 @@ fn reports_an_error_far_into_a_document() {
     }
 }
 
-/// Documents full of what could be taken for structure.
+/// Documents whose strings look like structure.
 fn tricky() -> impl Strategy<Value = Value> {
     let piece = proptest::sample::select(vec![
         "word", "\"", "'", ", ", ": ", "{", "}", "[", "]", "//", "#", " ", "\n", "\\", "5\"", "`",
@@ -450,7 +450,7 @@ fn tricky() -> impl Strategy<Value = Value> {
     .prop_filter("a container", |value| value.is_array() || value.is_object())
 }
 
-/// Pieces that JSON, and what is taken for it, is made of.
+/// Pieces of JSON and of similar notations.
 fn malformed() -> impl Strategy<Value = String> {
     let piece = proptest::sample::select(vec![
         "{",

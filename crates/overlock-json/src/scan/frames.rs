@@ -290,7 +290,7 @@ impl Frames {
 
     pub(super) fn write_closers(&self, closers: &mut String) {
         closers.reserve_exact(self.depth);
-        // A word of kinds at a time, because single closers take seconds for a billion levels.
+        // One word of kinds per step, because single closers take seconds for a billion levels.
         for (word, kinds) in self.kinds.iter().enumerate().rev() {
             let levels = self.depth.saturating_sub(word * 64).min(64);
             if *kinds == 0 {

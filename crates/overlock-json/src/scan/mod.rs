@@ -175,7 +175,7 @@ impl Scanner {
         self.syntax_error.as_ref()
     }
 
-    /// Whether the root value is complete. A root number is complete as soon as it is valid, because
+    /// Whether the root value is complete. A root number counts as complete once it is valid, because
     /// only the end of the text ends it.
     pub fn is_complete(&self) -> bool {
         match self.state {

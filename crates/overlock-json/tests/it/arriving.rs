@@ -6,7 +6,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use crate::documents::documents;
 
-/// What models write before and after a piece of a document.
+/// Text that models write before and after a piece of a document.
 const BEFORE: [&str; 4] = ["", "", "Sure, here is the rest:\n", "```json\n"];
 const AFTER: [&str; 9] = [
     "",
@@ -20,7 +20,7 @@ const AFTER: [&str; 9] = [
     ", 'x': 1}",
 ];
 
-/// Everything that is given out while an answer arrives in pieces of that many bytes.
+/// All text released while an answer arrives in pieces of `size` bytes.
 fn given(arriving: &mut StreamingDocument, answer: &str, size: usize) -> String {
     let mut rest = answer;
     let mut given = String::new();
@@ -36,8 +36,8 @@ fn settled<'a>(base: &'a PartialDocument<'_>) -> &'a str {
     &base.text()[..base.settled_len()]
 }
 
-/// All of a document is given out, but for what the last piece of a spoilt one brought, and for
-/// one last comma, quote, number or literal of one that grows.
+/// Checks that the whole document was released, except the last piece before an error, and a final
+/// comma, quote, number or literal of a growing document.
 fn check_given(given: &str, settled: &str, arrival: Arrival) -> Result<(), TestCaseError> {
     let Some(held) = settled.strip_prefix(given) else {
         return Err(TestCaseError::fail(format!("{given:?} {settled:?}")));
@@ -55,8 +55,8 @@ fn check_given(given: &str, settled: &str, arrival: Arrival) -> Result<(), TestC
     Ok(())
 }
 
-/// Whether what is held of a settled text is no more than a comma, a quote, or the end of a number or
-/// literal that may go on, and may have begun before.
+/// Whether the held text is only a comma, a quote, or the end of a number or literal that may
+/// continue and may have begun earlier.
 fn is_doubtful(held: &str, settled: &str) -> bool {
     let without_comma = |text: &str| {
         let text = text.trim_end();
@@ -111,7 +111,7 @@ fn check_later(base: &PartialDocument<'_>, answer: &str, size: usize) -> Result<
 }
 
 #[test]
-fn what_is_given_out_is_never_taken_back() {
+fn released_text_is_never_revised() {
     let strategy = (documents(), any::<u16>(), 1..50_usize);
     let config = Config {
         cases: 300,
@@ -146,7 +146,7 @@ fn what_is_given_out_is_never_taken_back() {
     }
 }
 
-/// Slips as models make them, and where in a document: before a closer, after a value, or as one.
+/// Errors of models, and their position: before a closing bracket, after a value, or in place of one.
 const SLIPS: [(&str, &str, &str); 9] = [
     ("trailing comma", "]", ",]"),
     ("trailing comma", "}", ", }"),
@@ -160,7 +160,7 @@ const SLIPS: [(&str, &str, &str); 9] = [
 ];
 
 #[test]
-fn a_repaired_document_goes_on_from_what_was_given_out() {
+fn a_repaired_document_begins_with_the_released_text() {
     let document = "{\"rows\": [1, 20, null, true, [\"a\", \"b\"]], \"tag\": \"x\", \
                     \"note\": \"she said so\", \"n\": {\"tag\": -1.5e3}}";
     for (slip, from, to) in SLIPS {

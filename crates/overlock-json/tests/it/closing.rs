@@ -1,4 +1,4 @@
-//! Every prefix of every document closes to what it already held.
+//! Closing keeps every complete value of every prefix of a document.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -123,7 +123,7 @@ fn closes_every_kind_of_cut() {
 }
 
 #[test]
-fn closes_root_scalars_as_far_as_they_can_be_known() {
+fn closes_root_scalars_that_are_certain() {
     check_close(r#""abc"#, r#""abc""#, Some(""), None);
     check_close("12", "12", None, None);
     check_close("nul", "null", None, None);
@@ -151,7 +151,7 @@ fn strict_closing_drops_the_half_string() {
     assert!(close(r#""ab"#, &strict).is_err());
 }
 
-/// The law of closing for one document at one offset.
+/// Checks the property of closing for one document at one offset.
 pub(crate) fn check_law(text: &str, whole: &[Leaf], offset: usize) -> Result<(), TestCaseError> {
     let prefix = &text.as_bytes()[..offset];
     let closed = close(prefix, &CloseOptions::default()).expect("a container has begun");
@@ -183,7 +183,7 @@ pub(crate) fn check_law(text: &str, whole: &[Leaf], offset: usize) -> Result<(),
     }
     prop_assert!(differing <= 1 && have.len() <= whole.len());
 
-    // Only what follows a number tells that it was whole.
+    // A number is complete only if something follows it.
     let is_number = |leaf: &Leaf| {
         leaf.spelling
             .starts_with(|c: char| c == '-' || c.is_ascii_digit())
@@ -199,7 +199,7 @@ pub(crate) fn check_law(text: &str, whole: &[Leaf], offset: usize) -> Result<(),
         closed.json
     );
 
-    // The scan that trusts the text comes to the same length and closers.
+    // `close_trusted` finds the same length and closers.
     let mut scanner = Scanner::new();
     scanner.feed(prefix);
     let closing = scanner.closing(false);
@@ -209,7 +209,7 @@ pub(crate) fn check_law(text: &str, whole: &[Leaf], offset: usize) -> Result<(),
 }
 
 #[test]
-fn closing_is_a_law() {
+fn every_prefix_closes_to_its_complete_values() {
     let shares = Mutex::new(BTreeMap::<&str, usize>::new());
     let mut runner = TestRunner::new(Config {
         cases: if env::var_os("OVERLOCK_LONG").is_some() {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 pub(crate) use crate::adversary::value::{Layout, Value};
 
-/// What a generated document is there to try.
+/// The feature that a generated document tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Records,
@@ -28,7 +28,7 @@ impl Document {
     }
 }
 
-/// Documents of every kind, in the shares that the laws ask for.
+/// Documents of every kind.
 pub(crate) fn documents() -> impl Strategy<Value = Document> {
     let kinds = prop_oneof![
         3 => records().prop_map(|value| (Kind::Records, value)),
@@ -124,7 +124,7 @@ fn records() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same thing again and again, where an overlap cannot tell which repetition it is.
+/// Repetitions, in which an overlap is ambiguous.
 fn periodic() -> impl Strategy<Value = Value> {
     let unit = prop_oneof![
         Just(Value::Leaf("0".to_owned())),

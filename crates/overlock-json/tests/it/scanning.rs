@@ -1,4 +1,4 @@
-//! What is remembered does not depend on how the text was split.
+//! The scanner state does not depend on how the text was split.
 
 use overlock_json::{Container, CutPlace, Scalar, Scanner, Visitor};
 use proptest::prelude::*;
@@ -139,7 +139,7 @@ proptest! {
         let mut pieces = Scanner::new();
         text.chunks(size).for_each(|piece| pieces.feed(piece));
         prop_assert_eq!(&pieces, &scanned(&text));
-        // Whatever a stored state went through, it never brings the scanner down.
+        // A damaged stored state never causes a panic.
         let serde = serde_json::from_slice::<serde_json::Value>(&text).is_ok();
         prop_assert!(!serde || pieces.is_complete());
     }
@@ -163,7 +163,7 @@ proptest! {
     }
 }
 
-/// Writes a document again from what a scanner tells of it, without white space.
+/// Writes a document without white space from the calls of a scanner.
 #[derive(Default)]
 struct Retold {
     written: Vec<u8>,
@@ -234,7 +234,7 @@ fn tight(text: &str) -> String {
 
 proptest! {
     #[test]
-    fn a_visitor_is_told_every_byte_that_matters_however_the_text_was_split(
+    fn a_visitor_gets_all_tokens_for_every_split(
         document in documents(),
         sizes in prop::collection::vec(1..9_usize, 1..9),
     ) {
@@ -250,7 +250,7 @@ proptest! {
             scanner.feed_with(piece, &mut retold);
             rest = after;
         }
-        // A root number has no end but that of the text.
+        // Only the end of the text ends a root number.
         if !retold.bare.is_empty() {
             retold.scalar(Scalar::Number);
         }

@@ -54,6 +54,10 @@ enum Inside {
     Text(&'static str),
 }
 
+/// Delimiters of multi-line strings, each with the empty string that replaces one. The body of a
+/// PostgreSQL function, in `$$`, may be in any language.
+const DELIMITERS: [(&str, &str); 3] = [("\"\"\"", "\"\""), ("'''", "\"\""), ("$$", "''")];
+
 /// Copies a line without comments and without the content of strings.
 fn mask(line: &str, inside: &mut Inside, masked: &mut String) {
     let bytes = line.as_bytes();
@@ -90,29 +94,18 @@ fn mask(line: &str, inside: &mut Inside, masked: &mut String) {
         {
             return;
         }
-        if let Some(closing) = ["\"\"\"", "'''"]
+        let delimiter = DELIMITERS
             .into_iter()
-            .find(|quotes| rest.starts_with(quotes))
-        {
-            masked.push_str("\"\"");
-            match rest[3..].find(closing) {
-                Some(end) => at += end + 6,
-                None if closing == "'''" && at == 0 => return,
+            .find(|(delimiter, _)| rest.starts_with(delimiter) && !rest.starts_with("$$\""));
+        if let Some((delimiter, empty)) = delimiter {
+            masked.push_str(empty);
+            match rest[delimiter.len()..].find(delimiter) {
+                Some(end) => at += end + 2 * delimiter.len(),
+                None if delimiter == "'''" && at == 0 => return,
                 None => {
-                    *inside = Inside::Text(closing);
+                    *inside = Inside::Text(delimiter);
                     return;
                 }
-            }
-            continue;
-        }
-        // The body of a PostgreSQL function may be in any language.
-        if rest.starts_with("$$") && !rest.starts_with("$$\"") {
-            masked.push_str("''");
-            if let Some(end) = rest[2..].find("$$") {
-                at += end + 4;
-            } else {
-                *inside = Inside::Text("$$");
-                return;
             }
             continue;
         }

@@ -43,7 +43,7 @@ pub(super) const fn pattern(tokens: &'static str, weight: usize, reason: &'stati
     }
 }
 
-/// A line that begins like this counts nothing, whatever the following rows say.
+/// A line that begins like this counts nothing, and the following rows are skipped.
 pub(super) const fn no_match(tokens: &'static str) -> Pattern {
     pattern(tokens, 0, "")
 }

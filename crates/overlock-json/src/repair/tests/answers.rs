@@ -1,6 +1,6 @@
-//! Answers as models write them, each with the one value that a person would read in it.
+//! Malformed answers of models, each with the value that a person would read.
 //!
-//! A table for each class of slip. Small business-like documents, since that is what is asked for.
+//! One table for each class of errors, with small business documents.
 
 use super::super::{RepairOptions, repair};
 use serde_json::Value;
