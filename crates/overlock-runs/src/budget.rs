@@ -1,4 +1,4 @@
-//! What was planned for a call: the window, its parts, and the limit of the answer.
+//! The token budget of one model call: the window, its parts and the limit of the answer.
 
 use std::borrow::Cow;
 use std::ops::Not;
@@ -11,76 +11,79 @@ use crate::fit::Least;
 /// The budget of one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallBudget {
-    /// The tokens that the answer might have.
+    /// The tokens available for the answer.
     pub adjusted_max_tokens: u64,
     /// The tokens of the prompt.
     pub input_token_count: u64,
     /// The messages that were sent.
     pub message_count: usize,
-    /// The memories that were told.
+    /// The memories in the prompt.
     pub memory_count: usize,
     /// The tokens of the window.
     pub window: u64,
-    /// The tokens that were left free.
+    /// The tokens of the safety margin.
     pub margin: u64,
-    /// Every part of the window that wanted anything.
+    /// The parts of the window that requested tokens.
     pub parts: Vec<PartBudget>,
-    /// What these figures rest on, where that was kept.
+    /// How the figures were obtained, where that was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<Basis>,
-    /// How long the answer was said to be at most, where that is known: what was planned for it is
-    /// only room, as long as the model has no limit.
+    /// The limit on the answer's length, where known. Without one the model may write more than
+    /// was planned for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<AnswerLimit>,
 }
 
-/// The limit of an answer, as it was asked for and as it was passed on.
+/// The limit of an answer: requested by the client and sent to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerLimit {
-    /// The tokens that whoever asked set as a limit, if they set one.
+    /// The limit that the client set.
     pub asked: Option<u64>,
-    /// The tokens that the model was told, if it was told any.
+    /// The limit that was sent upstream.
     pub sent: Option<u64>,
 }
 
-/// What the figures of a budget rest on.
+/// How the figures of a budget were obtained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Basis {
-    /// Who counted.
+    /// The counter's name.
     pub counter: Cow<'static, str>,
-    /// What a count rests on: `exact`, `calibrated` or `estimate`.
+    /// The accuracy of the counts: `exact`, `calibrated` or `estimate`.
     pub provenance: Cow<'static, str>,
-    /// What the window rests on: `known`, `alike`, `set` or `assumed`.
+    /// Where the window comes from: `known`, `alike`, `set` or `assumed`.
     pub window: Cow<'static, str>,
 }
 
-/// What one part of a window wanted and had.
+/// What one part of a window requested and got.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartBudget {
     /// Its name.
     pub name: Cow<'static, str>,
-    /// The tokens that all of it would take.
+    /// The tokens that the whole part needs.
     pub asked: u64,
-    /// Whether it would take even more: what cannot fit is not counted to its end.
+    /// Whether `asked` is a minimum: a part that cannot fit is not counted to its end.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub at_least: bool,
-    /// The tokens it took; of the answer, those it might have.
+    /// The tokens that the part got.
     pub given: u64,
-    /// How many pieces of it were left out: messages, tools, memories or blocks.
+    /// The number of dropped pieces: messages, tools, memories or blocks.
     #[serde(default, skip_serializing_if = "is_none_left")]
     pub dropped: usize,
-    /// How many stayed, where some were left out.
+    /// The number of pieces kept, if some were dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<usize>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_none_left(count: &usize) -> bool {
     *count == 0
 }
 
 impl Basis {
-    /// What figures rest on that this counter told of a model.
+    /// The basis of counts by this counter for a model.
     pub fn of(counter: &str, provenance: Provenance, model: &Found) -> Self {
         Self {
             counter: counter.to_owned().into(),
@@ -91,7 +94,7 @@ impl Basis {
 }
 
 impl CallBudget {
-    /// What was planned for a call of a model.
+    /// The budget of a call by its plan.
     pub fn of(plan: &Plan, model: &Found) -> Self {
         Self {
             adjusted_max_tokens: plan.adjusted_max_tokens,
@@ -106,7 +109,7 @@ impl CallBudget {
         }
     }
 
-    /// The same with the limit that goes with the call.
+    /// Sets the limit that was sent with the call.
     #[must_use]
     pub fn with_limit(self, limit: AnswerLimit) -> Self {
         Self {
@@ -115,7 +118,7 @@ impl CallBudget {
         }
     }
 
-    /// A window with what must stay, which is too much for it.
+    /// The budget of a request that does not fit even after everything optional was dropped.
     pub fn least(window: u64, least: &Least, basis: Basis) -> Self {
         Self {
             adjusted_max_tokens: least.answer,
@@ -130,14 +133,14 @@ impl CallBudget {
         }
     }
 
-    /// How many older messages were left out.
+    /// The number of older messages that were dropped.
     pub(crate) fn dropped_messages(&self) -> u64 {
         let history = budget::Part::History.name();
         let part = self.parts.iter().find(|part| part.name == history);
         part.map_or(0, |part| part.dropped as u64)
     }
 
-    /// Whether nothing is known of the model, and its window was assumed.
+    /// Whether the model is unknown and its window was assumed.
     pub fn is_window_assumed(&self) -> bool {
         let assumed = WindowSource::Assumed.name();
         self.basis.as_ref().is_some_and(|it| it.window == assumed)
@@ -158,7 +161,7 @@ impl From<&PlannedPart> for PartBudget {
 }
 
 impl PartBudget {
-    /// Those that wanted anything.
+    /// The parts that requested tokens.
     fn of(parts: &[PlannedPart]) -> Vec<Self> {
         let wanted = parts.iter().filter(|part| part.asked > 0);
         wanted.map(Self::from).collect()

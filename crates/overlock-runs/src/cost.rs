@@ -1,13 +1,13 @@
-//! What runs cost, where somebody has said what tokens do.
+//! What runs cost, for models with prices.
 //!
-//! It is reckoned when it is shown, with the prices as they are set then. Of a model without a
-//! price nothing is told, and of a run in which one was asked only what the others cost.
+//! Costs are computed when they are shown, with the prices configured at that time. A run that
+//! called a model without a price has only a partial cost.
 
 use overlock_budget::{Cost, Models, Prices};
 use overlock_llm::Usage;
 use serde::Serialize;
 
-/// Who knows what tokens cost.
+/// The prices of models and their currency.
 #[derive(Clone, Debug)]
 pub struct Pricing {
     models: Models,
@@ -19,7 +19,7 @@ pub struct Pricing {
 pub struct RunCost {
     /// The amount, an exact decimal number.
     pub amount: String,
-    /// What it is counted in.
+    /// The currency.
     pub currency: String,
 }
 
@@ -42,7 +42,7 @@ impl Pricing {
         }
     }
 
-    /// What the calls of several models cost together, if each of them has a price.
+    /// The total cost of the calls of several models, if each model has a price.
     pub fn of<'a>(&self, used: impl IntoIterator<Item = (&'a str, Usage)>) -> Option<RunCost> {
         let costs = used.into_iter().map(|(model, usage)| {
             let prices = self.prices(model)?;
@@ -52,10 +52,10 @@ impl Pricing {
         if costs.is_empty() {
             return None;
         }
-        Some(self.told(costs.into_iter().sum()))
+        Some(self.run_cost(costs.into_iter().sum()))
     }
 
-    /// What the calls of those models cost that have a price, if some do and some do not.
+    /// The cost of the calls with a price, if others have none.
     pub(crate) fn of_some<'a>(
         &self,
         used: impl IntoIterator<Item = (&'a str, Usage)>,
@@ -68,13 +68,13 @@ impl Pricing {
         Some(PartialCost { known, without })
     }
 
-    /// What the tokens of a model cost, if anybody has said so.
+    /// The prices of a model, if it has any.
     pub(crate) fn prices(&self, model: &str) -> Option<Prices> {
         self.models.prices(model)
     }
 
-    /// An amount as it is told.
-    pub(crate) fn told(&self, cost: Cost) -> RunCost {
+    /// Formats an amount.
+    pub(crate) fn run_cost(&self, cost: Cost) -> RunCost {
         RunCost {
             amount: cost.to_string(),
             currency: self.currency.clone(),

@@ -1,4 +1,4 @@
-//! What records need of pipeline definitions, which this crate cannot read.
+//! The interface to pipeline definitions, which this crate cannot read.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,17 +6,17 @@ use serde_json::Value;
 use crate::pipelines::Begun;
 use crate::state::State;
 
-/// Reads the definitions of recorded pipelines. Whatever runs pipelines implements it, so that
-/// those who only show records need not be able to.
+/// Reads the definitions of recorded pipelines. The pipeline engine implements it, so a program
+/// that only shows records does not depend on the engine.
 pub trait Definitions: Send + Sync {
-    /// How the steps lead on; nothing if the definition cannot be read.
+    /// The graph of the steps; nothing if the definition cannot be read.
     fn graph(&self, begun: &Begun) -> Option<Graph>;
 
     /// The messages that a step sends to its model in this state; nothing if it sends none.
     fn messages(&self, begun: &Begun, step_id: &str, state: &State) -> Option<Value>;
 }
 
-/// Definitions are not read.
+/// Reads no definitions.
 impl Definitions for () {
     fn graph(&self, _begun: &Begun) -> Option<Graph> {
         None
@@ -27,10 +27,10 @@ impl Definitions for () {
     }
 }
 
-/// How the steps of a pipeline lead on.
+/// The graph of a pipeline's steps.
 #[derive(Debug, Serialize)]
 pub struct Graph {
-    /// The step a run begins with.
+    /// The first step.
     pub entry: String,
     /// The steps, in the order of the file.
     pub steps: Vec<GraphStep>,
@@ -39,18 +39,18 @@ pub struct Graph {
 /// A step of a pipeline.
 #[derive(Debug, Serialize)]
 pub struct GraphStep {
-    /// What it is called.
+    /// Its id.
     pub id: String,
-    /// What it does.
+    /// Its action.
     pub action: &'static str,
-    /// Where it may lead.
+    /// The steps that can follow.
     pub targets: Vec<GraphTarget>,
 }
 
-/// A way from one step to another.
+/// An edge from one step to another.
 #[derive(Debug, Serialize)]
 pub struct GraphTarget {
-    /// What the way is called.
+    /// The name of the edge.
     pub name: String,
     /// The step it leads to.
     pub step: String,

@@ -1,42 +1,42 @@
-//! Why did an upstream not answer?
+//! Why an upstream call failed.
 
 use overlock_llm::{BackendError, Phase, Retried};
 use serde::{Deserialize, Serialize};
 
 use crate::secrets::Secrets;
 
-/// Why an upstream did not answer, in its own words as far as it had any. No key is in it.
+/// Why an upstream call failed, with the upstream's message if it sent one. It contains no keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpstreamFault {
-    /// The status it answered with, if it answered.
+    /// The status of the response, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// What became of its answer, if it gave no status.
+    /// What went wrong, if there was no status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<FaultKind>,
-    /// What it said, or what happened on the way to it.
+    /// The upstream's message, or the connection error.
     pub message: String,
-    /// The calls before that it did not answer either.
+    /// The earlier attempts that failed too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried: Option<Retried>,
 }
 
-/// What became of an answer that nobody got.
+/// How a call failed that returned no error status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// There was none: nobody is there, or nobody who answers.
+    /// The upstream could not be reached.
     Unanswered,
-    /// It broke off.
+    /// The response broke off.
     Broken,
-    /// It was not there in time.
+    /// The response timed out.
     Late,
-    /// It is none that can be used.
+    /// The response cannot be used.
     Unusable,
 }
 
 impl FaultKind {
-    /// What became of the answer to a call that failed; nothing if it has a status.
+    /// The kind of failure of a call; nothing if it returned a status.
     pub fn of(error: &BackendError) -> Option<Self> {
         Some(match error {
             BackendError::Status { .. } => return None,
@@ -57,14 +57,14 @@ impl FaultKind {
 }
 
 impl UpstreamFault {
-    /// What stopped a call, and those before, from whoever hides the key they showed.
+    /// Describes a failed call whose error contains no keys.
     pub fn of(error: &BackendError, retried: Option<&Retried>) -> Self {
         Self::without(&Secrets::default(), error, retried)
     }
 
-    /// What stopped a call, and those before, without these.
+    /// Describes a failed call without these keys.
     pub fn without(secrets: &Secrets, error: &BackendError, retried: Option<&Retried>) -> Self {
-        let (status, said) = match error {
+        let (status, message) = match error {
             BackendError::Status {
                 status, message, ..
             } => (Some(*status), message.clone()),
@@ -73,7 +73,7 @@ impl UpstreamFault {
         Self {
             status,
             kind: FaultKind::of(error),
-            message: secrets.scrub(&said),
+            message: secrets.scrub(&message),
             retried: retried.map(|it| Retried {
                 error: secrets.scrub(&it.error),
                 ..it.clone()

@@ -1,4 +1,4 @@
-//! Does a request fit the window, and how long may the answer be?
+//! Fits a request into the window of its model.
 
 use overlock_budget::{
     ChatCounter, Extras, FlexError, Found, Part, Plan, PlanError, PlanOptions, PlannedPart,
@@ -8,30 +8,30 @@ use overlock_llm::wire::chat::{ChatRequest, rewrite_text};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// What is asked, of which model, and who counts it.
+/// A request to fit, its model and its counter.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
     /// The name of the model.
     pub model: &'a str,
-    /// What is known of it.
+    /// What the registry knows about the model.
     pub found: &'a Found,
     /// The request.
     pub request: &'a ChatRequest,
-    /// The request as it came.
+    /// The text of the request.
     pub text: &'a str,
-    /// What wants into the prompt besides.
+    /// Memories and blocks to add to the prompt.
     pub extras: &'a Extras<'a>,
-    /// Who counts.
+    /// The token counter.
     pub counter: &'a ChatCounter<'a>,
 }
 
 /// A request that fits.
 pub struct Fitted<'a> {
-    /// What was asked.
+    /// The original request.
     pub asked: Asked<'a>,
-    /// What was decided.
+    /// The plan.
     pub plan: Plan,
-    /// The request as it is to be sent, written as it came, with a line break at its end.
+    /// The request to send, in the layout of the original, with a line break at its end.
     pub rewritten: String,
 }
 
@@ -41,35 +41,35 @@ pub struct Refused<'a> {
     pub asked: Asked<'a>,
     /// How the window was to be divided.
     pub options: PlanOptions,
-    /// Why it cannot be.
+    /// Why it cannot fit.
     pub error: PlanError,
-    /// By how many tokens what must stay is too much.
+    /// By how many tokens the required parts exceed the window.
     pub overflow: u64,
-    /// What must stay.
+    /// The request with only its required parts.
     pub least: Least,
-    /// Whether it would fit if the oldest turns might go.
+    /// Whether it would fit without its oldest turns.
     pub trimming_helps: bool,
 }
 
-/// A request from which all is gone that may go.
+/// A request reduced to the parts that must stay.
 #[derive(Clone, Debug)]
 pub struct Least {
-    /// What is left of each part.
+    /// What remains of each part.
     pub parts: Vec<PlannedPart>,
-    /// The tokens of all but the answer.
+    /// The tokens of all parts but the answer.
     pub input: u64,
-    /// The tokens that are left free.
+    /// The tokens of the safety margin.
     pub margin: u64,
-    /// What is left for the answer, which may be less than nothing.
+    /// The tokens left for the answer, which can be negative.
     pub available: i64,
-    /// The tokens that were asked for.
+    /// The tokens requested for the answer.
     pub requested: u64,
-    /// The least that the answer needs.
+    /// The minimum tokens for the answer.
     pub answer: u64,
 }
 
 impl<'a> Asked<'a> {
-    /// Fits the request. An error is told as it is where the options contradict themselves.
+    /// Fits the request. Contradictory options are an error.
     pub fn fit(
         self,
         options: PlanOptions,
@@ -110,7 +110,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// A request that fits, and the calculation.
+/// The JSON report of a request that fits.
 #[derive(Debug, Serialize)]
 pub struct FittedText<'a> {
     model: &'a str,
@@ -135,12 +135,12 @@ pub struct FittedText<'a> {
     request: Box<RawValue>,
 }
 
-/// What became of one part of a request.
+/// How one part of a request fared.
 #[derive(Debug, Serialize)]
 pub struct AskedPart<'a> {
     name: &'static str,
     asked: u64,
-    /// Whether it asked for even more, which was not counted.
+    /// Whether `asked` is a minimum.
     at_least: bool,
     given: u64,
     kept: usize,
@@ -150,7 +150,7 @@ pub struct AskedPart<'a> {
 }
 
 impl Fitted<'_> {
-    /// The answer to machines.
+    /// The JSON report.
     pub fn told(&self) -> FittedText<'_> {
         let plan = &self.plan;
         FittedText {
@@ -178,7 +178,7 @@ impl Fitted<'_> {
     }
 }
 
-/// In JSON a line break is only ever between two values.
+/// Puts JSON on one line: line breaks in it occur only between values.
 fn on_one_line(json: &str) -> Box<RawValue> {
     let line = json.replace(['\n', '\r'], "");
     RawValue::from_string(line).expect("what was read as JSON and rewritten is JSON")
@@ -199,7 +199,7 @@ impl<'a> From<&'a PlannedPart> for AskedPart<'a> {
     }
 }
 
-/// What is too large, by how much, and what would help.
+/// The JSON report of a request that does not fit.
 #[derive(Debug, Serialize)]
 pub struct RefusedText<'a> {
     model: &'a str,
@@ -207,11 +207,11 @@ pub struct RefusedText<'a> {
     found: &'static str,
     fits: bool,
     overflow: u64,
-    /// The least that the answer needs.
+    /// The minimum for the answer.
     adjusted_max_tokens: u64,
     requested: u64,
     available: i64,
-    /// Of what must stay.
+    /// The tokens of the required parts.
     input_token_count: u64,
     margin: u64,
     message_count: usize,
@@ -231,14 +231,14 @@ struct Reason {
 }
 
 impl Refused<'_> {
-    /// What would help, each on its own; `trimming` says how to let the oldest turns go.
+    /// Suggestions, one per item; `trimming` is the one for dropping the oldest turns.
     pub fn help(&self, trimming: &str) -> Vec<String> {
         let trimming = self.trimming_helps.then(|| trimming.to_owned());
         let help = self.error.help().iter().map(ToString::to_string);
         trimming.into_iter().chain(help).collect()
     }
 
-    /// The answer to machines.
+    /// The JSON report.
     pub fn told(&self, help: Vec<String>) -> RefusedText<'_> {
         let least = &self.least;
         let provenance = self.asked.counter.provenance(self.asked.request);
@@ -269,7 +269,7 @@ impl Refused<'_> {
 }
 
 impl Least {
-    /// What is left of a request, with so many tokens left free.
+    /// Reduces a request to its required parts, with a margin of so many tokens.
     pub fn of(
         request: &ChatRequest,
         extras: &Extras<'_>,
@@ -297,13 +297,13 @@ impl Least {
         }
     }
 
-    /// How many messages must stay.
+    /// The number of messages that must stay.
     pub fn message_count(&self) -> usize {
         let parts = [Part::Question, Part::OpenTurn, Part::History];
         parts.map(|part| self.kept(part)).iter().sum()
     }
 
-    /// How many memories must stay.
+    /// The number of memories that must stay.
     pub fn memory_count(&self) -> usize {
         self.kept(Part::Memories)
     }

@@ -1,9 +1,9 @@
-//! What a run is: the records of everything that asks models.
+//! Records of runs: everything that calls models.
 //!
 //! The gateway, pipelines, `overlock complete` and the Python package write these records, and
 //! `overlock inspect`, the JSON API and the page show them. A run is a [`RecordedRun`] with one
 //! [`RecordedStep`] for each answer, or a [`PipelineRun`] with one event for each step. Records
-//! are read from a store, and the time is passed in. The feature `traces` brings spans to a
+//! are read from a store, and the time is passed in. The feature `traces` sends spans to a
 //! collector; nothing else makes calls.
 //!
 //! ```
@@ -27,14 +27,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// What was planned, and what came of it.
+// Budgets, failures and steps of calls.
 mod budget;
 mod fault;
 mod fit;
 mod step;
 mod tally;
 
-// Runs of pipelines.
+// Pipeline runs.
 mod definitions;
 mod pipelines;
 mod state;
@@ -46,7 +46,7 @@ mod runs;
 mod secrets;
 mod strategies;
 
-// How they are shown.
+// Showing records.
 mod cost;
 mod shown_pipelines;
 mod totals;

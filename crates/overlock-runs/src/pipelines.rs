@@ -1,8 +1,7 @@
-//! What is kept of a run, so that another process can go on with it.
+//! The record of a pipeline run, from which another process can resume it.
 //!
-//! After every step the store has what the step changed and what the trace tells of it; within a
-//! step every answer of a model is there before anything follows from it. A run is read back by
-//! doing the same changes again.
+//! Every step is stored with its trace event and the state fields it changed, and every model
+//! answer before anything depends on it. A run is read back by applying the changes in order.
 
 use std::collections::BTreeMap;
 use std::ops::Not;
@@ -18,30 +17,30 @@ use crate::state::State;
 use crate::tally::{CountedBy, is_nothing};
 use crate::trace::TraceEvent;
 
-/// What a run is begun with.
+/// What a run starts with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Begun {
-    /// What the pipeline is called.
+    /// The name of the pipeline.
     pub name: String,
-    /// The file it was read from.
+    /// The file that defines it.
     pub file: String,
-    /// Its text.
+    /// The text of the file.
     pub text: String,
-    /// The prompts that its steps name.
+    /// The prompt files that its steps name.
     pub prompts: BTreeMap<String, String>,
-    /// The settings that were set for this run.
+    /// The settings given for this run.
     pub settings: Map<String, Value>,
-    /// What the run knew at first.
+    /// The initial state.
     pub state: State,
 }
 
-/// What else whoever takes a run up has to know. A key is never among it.
+/// What a process needs to resume a run, in addition to the definition. It contains no keys.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PipelineConditions {
-    /// Where the model is.
+    /// The base URL of the model.
     pub upstream: Option<String>,
-    /// The model that makes vectors.
+    /// The embedding model.
     pub embed: Option<String>,
 }
 
@@ -49,11 +48,11 @@ pub struct PipelineConditions {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum PipelineOutcome {
-    /// It came to its end.
+    /// All steps finished.
     Complete,
-    /// A step could not be done.
+    /// A step failed.
     Failed {
-        /// Which.
+        /// The step.
         step_id: String,
         /// Why.
         error: String,
@@ -61,9 +60,9 @@ pub enum PipelineOutcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
-    /// It was called off before this step.
+    /// It was cancelled before this step.
     Cancelled {
-        /// Which.
+        /// The step.
         step_id: String,
     },
 }
@@ -79,59 +78,59 @@ impl PipelineOutcome {
     }
 }
 
-/// A run of a pipeline that is over.
+/// A finished run of a pipeline.
 #[derive(Clone, Debug)]
 pub struct EndedPipeline {
     /// How it ended.
     pub outcome: PipelineOutcome,
-    /// What it knew then.
+    /// The final state.
     pub state: State,
-    /// What its steps told.
+    /// The events of its steps.
     pub trace: Vec<TraceEvent>,
 }
 
-/// How a run ended and what it took, as it is kept.
+/// How a run ended and what it used, as stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PipelineEnding {
     /// How it ended.
     #[serde(flatten)]
     pub outcome: PipelineOutcome,
-    /// What the pipeline is called.
+    /// The name of the pipeline.
     pub pipeline: String,
-    /// What it took.
+    /// What its calls used.
     #[serde(flatten)]
     pub took: Took,
-    /// How many steps it took.
+    /// The number of steps.
     pub steps: u64,
-    /// How many milliseconds nobody worked on it, before it was taken up again.
+    /// The milliseconds between interruptions and resumptions.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub paused_ms: u64,
-    /// Whether somebody may have worked in some of that time: see [`Worked::paused_at_most`].
+    /// Whether the pause is a maximum: see [`Worked::paused_at_most`].
     #[serde(default, skip_serializing_if = "Not::not")]
     pub paused_at_most: bool,
-    /// Why it failed, in a few words that no model said.
+    /// A short reason for a failure, without any model output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// What the recorded calls of a run took: all of it is about the same ones.
+/// What the recorded calls of a run used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Took {
     /// The tokens of all prompts.
     pub input_tokens: u64,
     /// The tokens of all answers.
     pub output_tokens: u64,
-    /// The tokens of the window of the call that took the most.
+    /// The window of the call with the most tokens.
     pub window: u64,
-    /// The tokens of its prompt and its answer.
+    /// The tokens of prompt and answer of that call.
     pub peak_tokens: u64,
-    /// What the calls of each model took.
+    /// The usage of each model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Usage>,
 }
 
 impl Took {
-    /// What the events of a run come to.
+    /// Sums the events of a run.
     pub fn of(trace: &[TraceEvent]) -> Self {
         let mut all = Self {
             models: used(trace),
@@ -143,7 +142,7 @@ impl Took {
                 continue;
             };
             let output = output.unwrap_or_default();
-            // Nobody answered, so nothing was taken.
+            // Without an answer nothing was used.
             let Some(used) = usage_of(event) else {
                 continue;
             };
@@ -155,13 +154,13 @@ impl Took {
         all
     }
 
-    /// Adds what calls took.
+    /// Adds the usage of calls.
     fn add(&mut self, used: Usage) {
         self.input_tokens = self.input_tokens.saturating_add(used.input);
         self.output_tokens = self.output_tokens.saturating_add(used.output);
     }
 
-    /// A call that took so much of a window.
+    /// Notes a call, for the peak.
     fn call(&mut self, tokens: u64, window: u64) {
         if tokens >= self.peak_tokens {
             self.peak_tokens = tokens;
@@ -173,32 +172,32 @@ impl Took {
 /// When a run was worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worked {
-    /// When the last was recorded of it, in milliseconds since 1970.
+    /// The time of its last record, in milliseconds since 1970.
     pub last_at: u64,
-    /// How many milliseconds before that nobody worked on it.
+    /// The milliseconds between interruptions and resumptions.
     pub paused_ms: u64,
-    /// Whether somebody may have worked in some of that time: who is killed in a step records
-    /// nothing more, and nobody knows when that was.
+    /// Whether the pause may have been shorter: a process killed within a step leaves no record
+    /// of when it stopped.
     pub paused_at_most: bool,
 }
 
-/// What is shorter goes by between two steps, too.
+/// Shorter gaps occur between any two steps.
 const SHORTEST_PAUSE: u64 = 1000;
 
 impl Worked {
-    /// Something was recorded at a time.
+    /// Notes the time of a record.
     pub fn recorded(&mut self, at: u64) {
         self.last_at = self.last_at.max(at);
     }
 
-    /// Somebody took it up that had ended at a time; without one nobody knows when it was left.
+    /// Notes that a run was resumed; `ended_at` is missing if its process was killed.
     pub(crate) fn taken_up(&mut self, at: u64, ended_at: Option<u64>) {
         let was_paused = self.paused(ended_at.unwrap_or(self.last_at), at);
         self.paused_at_most |= was_paused && ended_at.is_none();
         self.last_at = self.last_at.max(at);
     }
 
-    /// Counts the time between two as a pause, if it is one.
+    /// Counts a gap as a pause if it is long enough.
     fn paused(&mut self, from: u64, until: u64) -> bool {
         let gap = until.saturating_sub(from);
         if gap < SHORTEST_PAUSE {
@@ -209,20 +208,20 @@ impl Worked {
     }
 }
 
-/// How far a run has come that has not ended.
+/// The progress of an unfinished run.
 #[derive(Clone, Debug)]
 pub struct SoFar {
-    /// How many steps were done, or could not be.
+    /// The number of steps that finished or failed.
     pub steps: u64,
-    /// What they took, and the answers of the one that is not done.
+    /// What these steps and the answers of the current one used.
     pub took: Took,
-    /// The step that it is in; nothing after the last.
+    /// The current step; nothing after the last.
     pub step_id: Option<String>,
     /// When it was worked on.
     pub worked: Worked,
 }
 
-/// What the calls of each model took, as the events of a run tell.
+/// The usage of each model by the events of a run.
 fn used(trace: &[TraceEvent]) -> BTreeMap<String, Usage> {
     let mut used: BTreeMap<String, Usage> = BTreeMap::new();
     for event in counted(trace) {
@@ -234,8 +233,8 @@ fn used(trace: &[TraceEvent]) -> BTreeMap<String, Usage> {
     used
 }
 
-/// The events whose figures count: a step that failed and was taken up again tells in the next event
-/// all that its answers took, those from before included.
+/// The events whose figures count. A failed step that was resumed does not: the next event
+/// includes the usage of its answers.
 fn counted(trace: &[TraceEvent]) -> impl Iterator<Item = &TraceEvent> {
     let last = trace.len().saturating_sub(1);
     let events = trace.iter().enumerate();
@@ -244,75 +243,75 @@ fn counted(trace: &[TraceEvent]) -> impl Iterator<Item = &TraceEvent> {
         .map(|(_, event)| event)
 }
 
-/// What the calls of a step took.
+/// The usage of a step's calls.
 fn usage_of(event: &TraceEvent) -> Option<Usage> {
     Usage::deserialize(event.get("usage")?).ok()
 }
 
-/// One thing that is kept of a run.
+/// One stored entry of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Entry {
-    /// A model answered, within a step.
+    /// A model answered within a step.
     Answer {
         step_id: String,
         #[serde(flatten)]
         answered: Answered,
     },
-    /// A step is done.
+    /// A step finished.
     Step {
-        /// Where the run goes on; nowhere at its end.
+        /// The next step; nothing at the end.
         next: Option<String>,
-        /// The fields of the state that are not what they were.
+        /// The state fields that changed.
         changed: Map<String, Value>,
         event: TraceEvent,
     },
-    /// A step could not be done.
+    /// A step failed.
     Failed { event: TraceEvent },
-    /// Somebody goes on with it.
+    /// The run was resumed.
     TakenUp {
         /// When, in milliseconds since 1970.
         at: u64,
-        /// When it had ended; nothing if whoever worked on it was gone without a word.
+        /// When it had ended; nothing if its process was killed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ended_at: Option<u64>,
     },
 }
 
-/// What an entry tells whoever follows a run.
+/// A stored entry as it is sent to subscribers.
 #[derive(Clone, Debug)]
 pub enum Happened {
-    /// A model answered, within a step.
+    /// A model answered within a step.
     Answered {
-        /// Which step.
+        /// The step.
         step_id: String,
         /// The tokens of the answer.
         tokens: u64,
-        /// What the call took.
+        /// The usage of the call.
         usage: Usage,
         /// The tokens of the window.
         window: u64,
         /// The model.
         model: String,
     },
-    /// A step is done, or could not be.
+    /// A step finished or failed.
     Stepped {
-        /// What it told.
+        /// Its event.
         event: TraceEvent,
-        /// The fields of the state that it changed, as they were after it.
+        /// The state fields that it changed, with their new values.
         changed: Map<String, Value>,
     },
-    /// Somebody goes on with it.
+    /// The run was resumed.
     TakenUp {
         /// When, in milliseconds since 1970.
         at: u64,
-        /// When it had ended; nothing if whoever worked on it was gone without a word.
+        /// When it had ended; nothing if its process was killed.
         ended_at: Option<u64>,
     },
 }
 
 impl Happened {
-    /// Reads one thing that is kept of a run.
+    /// Reads a stored entry.
     pub fn read(entry: &str) -> serde_json::Result<Self> {
         Ok(match serde_json::from_str(entry)? {
             Entry::Answer { step_id, answered } => Self::Answered {
@@ -339,38 +338,38 @@ impl Happened {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredAnswer {
-    /// A step on the way to a document.
+    /// One answer of a document.
     Document(Box<Step>),
-    /// A text, as far as it has come.
+    /// One answer of a text.
     Text {
-        /// All of it, with what came before.
+        /// The whole text so far.
         text: String,
-        /// The tokens of all its pieces.
+        /// The tokens of all answers so far.
         tokens: u64,
-        /// Whether there is more of it.
+        /// Whether the text is cut off.
         is_cut: bool,
     },
 }
 
-/// An answer, with what it took.
+/// A model answer with its usage.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Answered {
-    /// What was answered.
+    /// The answer.
     pub answer: StoredAnswer,
-    /// What the call took.
+    /// The usage of the call.
     pub usage: Usage,
-    /// Who says so.
+    /// Who counted the tokens.
     pub counted_by: CountedBy,
     /// The tokens of the window.
     pub window: u64,
     /// The model.
     pub model: String,
-    /// Since when its recorder was at the step, and when it was recorded.
+    /// When its process entered the step, and when the answer was recorded.
     pub worked: [u64; 2],
 }
 
 impl StoredAnswer {
-    /// A text, as far as it has come.
+    /// A text as far as it has come.
     pub fn of_text(run: &TextContinuation) -> Self {
         Self::Text {
             text: run.text().to_owned(),
@@ -380,41 +379,41 @@ impl StoredAnswer {
     }
 }
 
-/// A run as far as it has come.
+/// A run up to its last record.
 #[derive(Clone, Debug)]
 pub struct PipelineRun {
-    /// What it was begun with.
+    /// What it started with.
     pub begun: Begun,
-    /// What else it depends on.
+    /// What resuming it needs.
     pub conditions: PipelineConditions,
     /// When it began, in milliseconds since 1970.
     pub began_at: u64,
-    /// What it knows.
+    /// Its current state.
     pub state: State,
-    /// The step it goes on with; nothing if it has not begun, or is over.
+    /// The next step; nothing if no step was done, or the run is over.
     pub next: Option<String>,
-    /// Whether it came to its end.
+    /// Whether all steps finished.
     pub is_over: bool,
-    /// What its steps have told.
+    /// The events of its steps.
     pub trace: Vec<TraceEvent>,
-    /// The fields of the state that each of them changed, as they were after it.
+    /// The state fields that each step changed, with their new values.
     pub changes: Vec<Map<String, Value>>,
-    /// What models answered in each of them.
+    /// The model answers of each step.
     pub answered: Vec<Vec<Answered>>,
     /// When it was worked on.
     pub worked: Worked,
-    /// How many entries are kept of it.
+    /// The number of stored entries.
     pub entries: u32,
-    /// What models have answered in the step that is not done.
+    /// The model answers of the unfinished step.
     pub answers: StepAnswers,
 }
 
-/// What models have answered in a step.
+/// The model answers of a step.
 #[derive(Clone, Debug, Default)]
 pub struct StepAnswers(pub Vec<Answered>);
 
 impl StepAnswers {
-    /// What all of it took.
+    /// Their total usage.
     pub fn usage(&self) -> Usage {
         let mut all = Usage::default();
         for answered in &self.0 {
@@ -423,7 +422,7 @@ impl StepAnswers {
         all
     }
 
-    /// The tokens of the call that took the most of its window, and those of that window.
+    /// The tokens of the call that used most of its window, and the size of that window.
     pub fn peak(&self) -> Option<(u64, u64)> {
         let calls = self.0.iter().map(|answered| {
             let Usage { input, output, .. } = answered.usage;
@@ -434,7 +433,7 @@ impl StepAnswers {
 }
 
 impl PipelineRun {
-    /// A run that begins.
+    /// A new run.
     pub fn new(begun: Begun, conditions: PipelineConditions, began_at: u64) -> Self {
         Self {
             state: begun.state.clone(),
@@ -456,10 +455,9 @@ impl PipelineRun {
         }
     }
 
-    /// What the pipeline is called that a recorded run is one of, by what the run may do; nothing
-    /// if it is another kind of run.
+    /// The name of the pipeline in a run's options; nothing if it is another kind of run.
     pub fn pipeline_name(options: &str) -> Option<String> {
-        // Most runs are of another kind, and many are asked in a row.
+        // Avoids parsing the options of other runs, which are most of a list.
         if !options.contains(KIND) {
             return None;
         }
@@ -479,15 +477,15 @@ impl PipelineRun {
         };
         let begun: Begun = serde_json::from_str(&run.request).map_err(damaged)?;
         let conditions = serde_json::from_str(&run.conditions).map_err(damaged)?;
-        let mut taken = Self::new(begun, conditions, run.summary.began_at);
-        let mut state = fields(&taken.state);
+        let mut run_so_far = Self::new(begun, conditions, run.summary.began_at);
+        let mut state = fields(&run_so_far.state);
         for entry in &run.steps {
-            taken.entries += 1;
+            run_so_far.entries += 1;
             match serde_json::from_str(entry).map_err(damaged)? {
                 Entry::Answer { answered, .. } => {
                     let [_, at] = answered.worked;
-                    taken.worked.recorded(at);
-                    taken.answers.0.push(answered);
+                    run_so_far.worked.recorded(at);
+                    run_so_far.answers.0.push(answered);
                 }
                 Entry::Step {
                     next,
@@ -495,52 +493,51 @@ impl PipelineRun {
                     event,
                 } => {
                     state.extend(changed.clone());
-                    taken.changes.push(changed);
-                    taken.is_over = next.is_none();
-                    taken.next = next;
-                    taken.recorded(&event);
-                    taken.trace.push(event);
-                    let StepAnswers(answers) = std::mem::take(&mut taken.answers);
-                    taken.answered.push(answers);
+                    run_so_far.is_over = next.is_none();
+                    run_so_far.next = next;
+                    let StepAnswers(answers) = std::mem::take(&mut run_so_far.answers);
+                    run_so_far.add_step(event, changed, answers);
                 }
                 Entry::Failed { event } => {
-                    taken.changes.push(Map::new());
-                    taken.answered.push(taken.answers.0.clone());
-                    taken.recorded(&event);
-                    taken.trace.push(event);
+                    let answers = run_so_far.answers.0.clone();
+                    run_so_far.add_step(event, Map::new(), answers);
                 }
-                Entry::TakenUp { at, ended_at } => taken.worked.taken_up(at, ended_at),
+                Entry::TakenUp { at, ended_at } => run_so_far.worked.taken_up(at, ended_at),
             }
         }
-        taken.state = serde_json::from_value(Value::Object(state)).map_err(damaged)?;
-        Ok(taken)
+        run_so_far.state = serde_json::from_value(Value::Object(state)).map_err(damaged)?;
+        Ok(run_so_far)
     }
 
-    /// Notes when a step was done that told this.
-    fn recorded(&mut self, event: &TraceEvent) {
+    /// Adds a step that finished or failed.
+    fn add_step(&mut self, event: TraceEvent, changed: Map<String, Value>, answers: Vec<Answered>) {
         let number = |key: &str| event.get(key).and_then(Value::as_u64);
         if let (Some(since), Some(took)) = (number("at"), number("took_ms")) {
             self.worked.recorded(since.saturating_add(took));
         }
+        self.trace.push(event);
+        self.changes.push(changed);
+        self.answered.push(answers);
     }
 
-    /// What models have answered in the step that is not done. One that failed and was taken up
-    /// again goes on with what it had.
+    /// The model answers of the unfinished step. A failed step keeps them when it is resumed.
     pub fn unfinished(&self) -> &[Answered] {
         &self.answers.0
     }
 
-    /// What its calls took, with those of the step that is not done.
+    /// The usage of all calls, including those of the unfinished step.
     pub fn took(&self) -> Took {
         let mut took = Took::of(&self.trace);
-        // A step that failed has told of its answers, as far as it had them then.
+        // The event of a failed step already counts the answers it had.
         let last = self.trace.last().filter(|it| it.contains_key("error"));
-        let told = last.and_then(usage_of).unwrap_or_default();
+        let counted = last.and_then(usage_of).unwrap_or_default();
         let mut rest = self.answers.usage();
-        rest.input = rest.input.saturating_sub(told.input);
-        rest.output = rest.output.saturating_sub(told.output);
-        let told_cached = told.cached.unwrap_or_default();
-        rest.cached = rest.cached.map(|cached| cached.saturating_sub(told_cached));
+        rest.input = rest.input.saturating_sub(counted.input);
+        rest.output = rest.output.saturating_sub(counted.output);
+        let counted_cached = counted.cached.unwrap_or_default();
+        rest.cached = rest
+            .cached
+            .map(|cached| cached.saturating_sub(counted_cached));
         if (rest.input, rest.output) == (0, 0) {
             return took;
         }
@@ -554,7 +551,7 @@ impl PipelineRun {
         took
     }
 
-    /// How far it has come.
+    /// Its progress.
     pub fn so_far(&self, definitions: &dyn Definitions) -> SoFar {
         SoFar {
             steps: self.trace.len() as u64,
@@ -564,7 +561,7 @@ impl PipelineRun {
         }
     }
 
-    /// The step that it is in; nothing after the last.
+    /// The current step; nothing after the last.
     pub fn step_id(&self, definitions: &dyn Definitions) -> Option<String> {
         if self.is_over {
             return None;
@@ -573,16 +570,15 @@ impl PipelineRun {
         self.next.clone().or_else(entry)
     }
 
-    /// The messages that the model was asked with in the n-th step, counted from 1; nothing if it
-    /// was not asked in it.
+    /// The messages sent to the model in the n-th step, counted from 1; nothing if it called none.
     ///
-    /// What was sent as it was planned is not kept: it follows from what the run knew then.
+    /// Planned messages are not stored: they follow from the state before the step.
     pub fn asked(&self, number: usize, definitions: &dyn Definitions) -> Option<Value> {
         let event = self.trace.get(number.checked_sub(1)?)?;
         if let Some(asked) = event.get(ASKED) {
             return Some(asked.clone());
         }
-        // Without a window nothing was sent.
+        // An event without a window made no call.
         event.get("window")?;
         let mut state = fields(&self.begun.state);
         for changed in self.changes.get(..number - 1)? {
@@ -595,11 +591,10 @@ impl PipelineRun {
     }
 }
 
-/// The member of an event with the messages that were sent, where they are others than those that
-/// follow from the state.
+/// The key of an event with the messages sent, where they do not follow from the state.
 pub const ASKED: &str = "asked";
 
-/// The member of a run's options that only pipelines have.
+/// The key that only the options of a pipeline run have.
 pub(crate) const KIND: &str = "pipeline";
 
 pub(crate) fn fields(state: &State) -> Map<String, Value> {

@@ -12,13 +12,13 @@ use crate::runs::{RunsError, to_json};
 use crate::state::State;
 use crate::trace::TraceEvent;
 
-/// What is kept of a run.
+/// How much of a run is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Record {
-    /// All that was asked and answered.
+    /// Requests and answers in full.
     Full,
-    /// When, which model, how many tokens, how it ended, and what an upstream said that failed. Of a
-    /// request with an `Idempotency-Key` all of it, since a retry needs that.
+    /// Times, model, token counts, outcome and upstream errors. Requests with an
+    /// `Idempotency-Key` are stored in full, because a retry needs them.
     #[default]
     Metadata,
     /// Nothing.
@@ -26,7 +26,7 @@ pub enum Record {
 }
 
 impl Record {
-    /// All of them.
+    /// All levels.
     pub const ALL: [Self; 3] = [Self::Full, Self::Metadata, Self::Off];
 
     /// The name in settings.
@@ -64,7 +64,7 @@ impl PipelineRun {
         })
     }
 
-    /// Claims the run, to go on with it.
+    /// Claims the run to resume it.
     pub fn take_up(&self, store: &Arc<dyn Store>, id: &RunId) -> Result<Recording, RunsError> {
         let work = store.work_on(id)?;
         if work.is_none() {
@@ -76,7 +76,7 @@ impl PipelineRun {
                 claim,
                 entries: self.entries,
                 taken_up: Some(TakenUp {
-                    // An end that it had before it was taken up the last time is over.
+                    // An earlier end no longer counts once the run was resumed after it.
                     ended_at: (run.summary.ended_at).filter(|at| *at >= self.worked.last_at),
                 }),
                 _work: work,
@@ -86,19 +86,19 @@ impl PipelineRun {
     }
 }
 
-/// The right to write to a run, and how much is written.
+/// The right to write to a run, with the number of entries written so far.
 #[derive(Debug)]
 pub struct Recording {
     store: Arc<dyn Store>,
     claim: Claim,
     entries: u32,
-    /// What is to be told of a run that somebody goes on with.
+    /// Set for a resumed run until its resumption is recorded.
     taken_up: Option<TakenUp>,
-    /// Nobody else works on the run meanwhile.
+    /// Keeps other processes from working on the run.
     _work: Option<Work>,
 }
 
-/// A run that was begun before.
+/// A run that was begun earlier.
 #[derive(Clone, Copy, Debug)]
 struct TakenUp {
     /// When it ended, if it had.
@@ -118,7 +118,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Keeps that somebody goes on now with a run that was begun before.
+    /// Records that an earlier run is resumed now.
     pub fn going_on(&mut self, at: u64, worked: &mut Worked) -> Result<(), StoreError> {
         let Some(TakenUp { ended_at }) = self.taken_up.take() else {
             return Ok(());
@@ -128,7 +128,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Keeps what a model answered within a step.
+    /// Records an answer of a model within a step.
     pub fn answered(&mut self, step_id: &str, answered: &Answered) -> Result<(), StoreError> {
         self.add(&Entry::Answer {
             step_id: step_id.to_owned(),
@@ -136,7 +136,7 @@ impl Recording {
         })
     }
 
-    /// Keeps what a step did.
+    /// Records a finished step.
     pub fn stepped(
         &mut self,
         next: Option<&str>,
@@ -153,24 +153,24 @@ impl Recording {
         })
     }
 
-    /// Keeps why a step could not be done.
+    /// Records why a step failed.
     pub fn failed(&mut self, event: &TraceEvent) -> Result<(), StoreError> {
         self.add(&Entry::Failed {
             event: event.clone(),
         })
     }
 
-    /// Keeps that somebody called the run off, and says how far it had come. Whoever runs it must
-    /// have been stopped before.
+    /// Records that the run was cancelled, and returns how far it got. The run must have been
+    /// stopped before.
     pub fn call_off(&self, at: u64, entry_step_id: &str) -> Result<EndedPipeline, RunsError> {
         let Some(run) = self.store.run(self.id())? else {
             return Err(RunsError::Missing {
                 id: self.id().clone(),
             });
         };
-        let taken = PipelineRun::read(&run)?;
-        // What was answered in the step that is not done was paid for, too.
-        let took = taken.took();
+        let run = PipelineRun::read(&run)?;
+        // Includes the answers of the unfinished step, which were paid for too.
+        let took = run.took();
         let PipelineRun {
             state,
             begun,
@@ -178,7 +178,7 @@ impl Recording {
             trace,
             worked,
             ..
-        } = taken;
+        } = run;
         let step_id = next.unwrap_or_else(|| entry_step_id.to_owned());
         let outcome = PipelineOutcome::Cancelled { step_id };
         let ending = PipelineEnding {
@@ -198,7 +198,7 @@ impl Recording {
         })
     }
 
-    /// Keeps how the run ended.
+    /// Records how the run ended.
     pub fn end(&self, at: u64, ending: &PipelineEnding) -> Result<(), StoreError> {
         self.store.end(&self.claim, at, &to_json(ending))
     }

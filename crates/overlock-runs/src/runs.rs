@@ -20,7 +20,7 @@ use crate::tally::{Tally, is_nothing};
 /// A run in a list.
 #[derive(Clone, Debug, Serialize)]
 pub struct ListedRun<'a> {
-    /// Its name.
+    /// Its id.
     pub id: &'a RunId,
     /// When it began, in milliseconds since 1970.
     pub began_at: u64,
@@ -30,76 +30,76 @@ pub struct ListedRun<'a> {
     pub model: &'a str,
     /// How it ended, if it has.
     pub outcome: Option<&'static str>,
-    /// Why it ended before the document was whole.
+    /// Why the document is incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// Where the document was cut then.
+    /// Where the document was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
-    /// How many steps it has.
+    /// The number of steps.
     pub iterations: u64,
-    /// The pipeline that it is a run of, if it is one.
+    /// The name of the pipeline, for a pipeline run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<String>,
-    /// The step of a pipeline in which it failed, was called off or was left, if it was.
+    /// The step at which a pipeline failed, was cancelled or was interrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<StoppedAt>,
-    /// Why the upstream did not answer, if that ended it.
+    /// The upstream failure that ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream_fault: Option<UpstreamFault>,
-    /// Why the request was never sent, if it did not fit.
+    /// Why the request was not sent, if it did not fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfit: Option<Unfit>,
-    /// Whether it has not ended and nobody works on it, as far as anybody can know.
+    /// Whether it is unfinished and, as far as can be known, no process works on it.
     #[serde(skip_serializing_if = "Not::not")]
     pub left: bool,
-    /// Whether it has not ended and is not at this gateway: another one may work on it, or did.
+    /// Whether it is unfinished and belongs to another gateway, which may still work on it.
     #[serde(skip_serializing_if = "Not::not")]
     pub elsewhere: bool,
-    /// When the last was recorded of a pipeline that has not ended.
+    /// The time of the last record of an unfinished pipeline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<u64>,
-    /// How many milliseconds nobody worked on a pipeline, before it was taken up again.
+    /// The milliseconds between interruptions and resumptions of a pipeline.
     #[serde(skip_serializing_if = "is_nothing")]
     pub paused_ms: u64,
-    /// Whether somebody may have worked in some of that time, and was killed before it was
-    /// recorded.
+    /// Whether the pause may have been shorter, because a process was killed before it recorded
+    /// its work.
     #[serde(skip_serializing_if = "Not::not")]
     pub paused_at_most: bool,
-    /// What it took, which is known once it has ended, and of a pipeline at any time.
+    /// Its token counts: known once it has ended, and of a pipeline at any time.
     #[serde(flatten, serialize_with = "Tally::shown")]
     pub tally: Option<Tally>,
-    /// What the calls of each model took, in a run of a pipeline.
+    /// The usage of each model, in a pipeline run.
     #[serde(rename = "models", skip_serializing_if = "are_none")]
     pub used: Option<BTreeMap<String, Usage>>,
-    /// What that cost, if its models have prices.
+    /// Its cost, if all its models have prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<RunCost>,
-    /// What some of it cost, if only some of its models have prices.
+    /// Its partial cost, if only some of its models have prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial_cost: Option<PartialCost>,
 }
 
-#[expect(clippy::ref_option, reason = "serde asks like this")]
+#[expect(clippy::ref_option, reason = "serde passes a reference")]
 fn are_none(models: &Option<BTreeMap<String, Usage>>) -> bool {
     models.as_ref().is_none_or(BTreeMap::is_empty)
 }
 
-/// Where a run of a pipeline stopped before its end.
+/// Where a pipeline run stopped before its end.
 #[derive(Clone, Debug, Serialize)]
 pub struct StoppedAt {
     /// The step.
     pub step_id: String,
-    /// Why, in a few words, if it failed.
+    /// A short reason, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The recorded error and what would help, by which the run may be found.
+    /// The recorded error and its hint, for searching runs.
     #[serde(skip)]
     pub error: String,
 }
 
 impl StoppedAt {
-    /// It stopped in this step, without a word.
+    /// Stopped in this step without an error.
     fn in_step(step_id: String) -> Self {
         Self {
             step_id,
@@ -109,45 +109,45 @@ impl StoppedAt {
     }
 }
 
-/// A request that could not be made to fit the window of its model, and was not sent.
+/// A request that does not fit the window of its model and was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unfit {
-    /// What whoever asked was told: by how much it is too much, and what would help.
+    /// The error message sent to the client.
     pub message: String,
-    /// By how many tokens what must stay is too much.
+    /// By how many tokens the required parts exceed the window.
     pub overflow: u64,
-    /// The window with what must stay.
+    /// The window with the required parts.
     pub budget: CallBudget,
 }
 
-/// How a run ended and what it took, as it is kept.
+/// How a run ended and its token counts, as stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ending {
     /// How it ended.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// What it took, as far as whoever ended it knew.
+    /// Its token counts, as far as they are known.
     #[serde(flatten)]
     pub tally: Option<Tally>,
-    /// Why the upstream did not answer, if that ended it.
+    /// The upstream failure that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream_fault: Option<UpstreamFault>,
-    /// Why the request was never sent, if it did not fit.
+    /// Why the request was not sent, if it did not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<Unfit>,
 }
 
 impl<'a> From<&'a RunSummary> for ListedRun<'a> {
     fn from(summary: &'a RunSummary) -> Self {
-        let kept = summary.outcome.as_deref();
+        let stored = summary.outcome.as_deref();
         let begun = Self::begun(summary);
-        let of_pipeline = kept.filter(|_| begun.pipeline.is_some());
+        let of_pipeline = stored.filter(|_| begun.pipeline.is_some());
         let of_pipeline = of_pipeline.and_then(|ending| serde_json::from_str(ending).ok());
         if let Some(ending) = of_pipeline {
             return begun.ended_as(ending);
         }
-        // A run that was damaged has not ended in a way that anybody knows.
-        let ending: Option<Ending> = kept.and_then(|ending| serde_json::from_str(ending).ok());
+        // A damaged record counts as unfinished.
+        let ending: Option<Ending> = stored.and_then(|ending| serde_json::from_str(ending).ok());
         let Some(ending) = ending else {
             return begun;
         };
@@ -164,7 +164,7 @@ impl<'a> From<&'a RunSummary> for ListedRun<'a> {
 }
 
 impl ListedRun<'_> {
-    /// The same run with what it cost, as far as what it took and what that costs is known.
+    /// Adds the cost, as far as usage and prices are known.
     #[must_use]
     pub fn priced(mut self, pricing: &Pricing) -> Self {
         self.cost = pricing.of(self.took());
@@ -172,7 +172,7 @@ impl ListedRun<'_> {
         self
     }
 
-    /// What the calls of each of its models took, as far as that is known.
+    /// The usage of each of its models, where known.
     pub(crate) fn took(&self) -> impl Iterator<Item = (&str, Usage)> {
         let used = self.used.iter().flatten();
         let used = used.map(|(model, usage)| (model.as_str(), *usage));
@@ -185,7 +185,7 @@ impl ListedRun<'_> {
 }
 
 impl<'a> ListedRun<'a> {
-    /// A run of which only the beginning is known.
+    /// A run whose end is not known.
     fn begun(summary: &'a RunSummary) -> Self {
         Self {
             id: &summary.id,
@@ -212,7 +212,7 @@ impl<'a> ListedRun<'a> {
         }
     }
 
-    /// The same run of a pipeline with how far it has come.
+    /// Adds the progress of a pipeline run.
     #[must_use]
     pub fn so_far(self, so_far: SoFar) -> Self {
         Self {
@@ -225,7 +225,7 @@ impl<'a> ListedRun<'a> {
         }
     }
 
-    /// The same run of a pipeline with what it took.
+    /// Adds the usage of a pipeline run.
     fn taking(self, took: Took) -> Self {
         Self {
             tally: Some(Tally {
@@ -250,7 +250,7 @@ impl<'a> ListedRun<'a> {
         }
     }
 
-    /// The same run of a pipeline with how it ended.
+    /// Adds how a pipeline run ended.
     fn ended_as(self, ending: PipelineEnding) -> Self {
         let name = ending.outcome.name();
         let stopped_at = match ending.outcome {
@@ -278,13 +278,13 @@ impl<'a> ListedRun<'a> {
     }
 }
 
-/// How an answer ended that is not whole: nothing of it came, or a part, up to a cut if it is a
+/// The outcome of an incomplete answer: failed if nothing came, else partial, with the cut of a
 /// document.
 pub fn unfinished(reason: Reason, has_come: bool, cut: Option<Cut>) -> Outcome {
     if !has_come {
         return Outcome::Failed { reason };
     }
-    // A text has no places.
+    // A text that is not a document has no cut.
     let cut = cut.unwrap_or_else(|| Cut {
         offset: 0,
         path: String::new(),
@@ -293,7 +293,7 @@ pub fn unfinished(reason: Reason, has_come: bool, cut: Option<Cut>) -> Outcome {
     Outcome::Partial { reason, cut }
 }
 
-/// Where a document stopped. No document stops before it begins: then it is a text.
+/// Where a document was cut. Offset 0 means a text that is not a document.
 pub fn cut_of(outcome: &Outcome) -> Option<Cut> {
     match outcome {
         Outcome::Partial { cut, .. } if cut.offset > 0 => Some(cut.clone()),
@@ -301,45 +301,45 @@ pub fn cut_of(outcome: &Outcome) -> Option<Cut> {
     }
 }
 
-/// A run as it was recorded.
+/// A recorded run.
 #[derive(Debug)]
 pub struct RecordedRun {
-    /// When it was, and with which model.
+    /// Its id, times and model.
     pub summary: RunSummary,
-    /// What was asked.
+    /// The request.
     pub request: Value,
-    /// How it may go on.
+    /// The options of its continuations.
     pub options: ContinuationOptions,
-    /// What else it depends on.
+    /// What else resuming it needs.
     pub conditions: Conditions,
-    /// What became of each answer.
+    /// Its steps.
     pub steps: Vec<RecordedStep>,
 }
 
-/// What a run depends on besides its options. A key is never among it.
+/// What a process needs to resume a run, in addition to the options. It contains no keys.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conditions {
-    /// Where the model is.
+    /// The base URL of the model.
     pub upstream: Option<String>,
-    /// What the document is held to.
+    /// The schema of the document.
     pub schema: Option<Value>,
-    /// Whether whoever works on it holds it, so that everybody can see whether anybody does.
+    /// Whether the process that works on the run holds its lock.
     #[serde(skip_serializing_if = "Not::not")]
     pub is_held: bool,
-    /// What whoever works on it holds for as long as they are there, as they would hold a run: so
-    /// everybody can see whether they are. Nothing where that is not known.
+    /// The id that the working process holds as a lock, from which others see that it is alive.
+    /// Nothing where that is not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
 }
 
 impl Conditions {
-    /// Those of a run that has not ended, and nothing of one that has.
+    /// The conditions of an unfinished run.
     pub fn of_open(run: &RunSummary) -> Option<Self> {
         serde_json::from_str(run.open_conditions.as_deref()?).ok()
     }
 
-    /// What whoever works on it holds.
+    /// The id that the working process holds as a lock.
     pub fn worker(&self) -> Option<RunId> {
         self.worker.as_deref()?.parse().ok()
     }
@@ -351,7 +351,7 @@ pub enum RunsError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It is not there.
+    /// There is no such run.
     #[error("there is no run `{id}`")]
     Missing {
         /// The run.
@@ -375,7 +375,7 @@ pub enum RunsError {
         /// The run.
         id: RunId,
     },
-    /// Somebody else wrote it.
+    /// The record is not valid.
     #[error("run `{id}` was recorded in a form that cannot be read")]
     Damaged {
         /// The run.
@@ -383,7 +383,7 @@ pub enum RunsError {
         /// What is wrong.
         source: serde_json::Error,
     },
-    /// Its steps do not make a run.
+    /// The steps of the record contradict each other.
     #[error("run `{id}` was recorded in a form that cannot be read")]
     Inconsistent {
         /// The run.
@@ -402,7 +402,7 @@ impl RecordedRun {
         }
     }
 
-    /// Reads a run that was found.
+    /// Reads a run from its stored form.
     pub fn of(run: Run) -> Result<Self, RunsError> {
         let id = &run.summary.id;
         if PipelineRun::pipeline_name(&run.summary.options).is_some() {
@@ -422,7 +422,7 @@ impl RecordedRun {
         })
     }
 
-    /// The run as far as it has come.
+    /// The continuation as far as it has come.
     pub fn resumed(&self) -> Result<Continuation, RunsError> {
         let run = Continuation::resume(self.options.clone(), self.document());
         run.map_err(|source| RunsError::Inconsistent {
@@ -431,21 +431,21 @@ impl RecordedRun {
         })
     }
 
-    /// The steps of what was begun first.
+    /// The steps of the part that came first.
     fn first_part(&self) -> impl Iterator<Item = &RecordedStep> {
         let part = self.steps.first().map(|first| self.part_of(first));
         let steps = self.steps.iter();
         steps.filter(move |recorded| Some(self.part_of(recorded)) == part)
     }
 
-    /// Those of them that are of a document.
+    /// The steps of the first part that belong to a document.
     fn document(&self) -> impl Iterator<Item = &Step> {
         self.first_part()
             .filter(|recorded| !recorded.plain_text)
             .map(|recorded| &recorded.step)
     }
 
-    /// How many bytes all parts of the answer have together, if any are known of.
+    /// The total size of all parts of the answer in bytes, if it is known.
     pub fn bytes(&self) -> Option<usize> {
         let mut parts: Vec<(Part, usize)> = Vec::new();
         for recorded in &self.steps {
@@ -461,14 +461,14 @@ impl RecordedRun {
         (!parts.is_empty()).then(|| parts.iter().map(|(_, bytes)| bytes).sum())
     }
 
-    /// The part of the answer that a step is of.
+    /// The part of the answer to which a step belongs.
     fn part_of(&self, recorded: &RecordedStep) -> Part {
         let first = self.steps.first().and_then(|first| first.part);
-        // Who goes on with one document says of no step which it is of.
+        // Steps of an answer with a single part do not name it.
         recorded.part.or(first).unwrap_or(Part::content(0))
     }
 
-    /// The part of the answer in which this cut is, where an answer has parts.
+    /// The part of the answer that has this cut, for an answer with several parts.
     fn cut_part(&self, cut: Option<&Cut>) -> Option<Part> {
         let cut = cut?;
         let mut steps = self.steps.iter().rev();
@@ -477,7 +477,7 @@ impl RecordedRun {
         has_parts.then(|| self.part_of(last))
     }
 
-    /// The answer to machines. Of some runs only the story is kept, and none of the text.
+    /// The JSON form of the run. Some records hold no text.
     pub fn shown(&self, text: Text) -> Result<ShownRun<'_>, RunsError> {
         let has_text = self.steps.iter().any(RecordedStep::has_text);
         if has_text {
@@ -508,43 +508,42 @@ impl RecordedRun {
 /// One run.
 #[derive(Debug, Serialize)]
 pub struct ShownRun<'a> {
-    /// What a list shows of it.
+    /// The fields of a listed run.
     #[serde(flatten)]
     pub listed: ListedRun<'a>,
-    /// The part of the answer in which it was cut, where an answer has parts.
+    /// The part of the answer that was cut, for an answer with several parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     cut_part: Option<Part>,
     request: &'a Value,
-    /// Whether the same request goes on with it.
+    /// Whether repeating the request resumes it.
     #[serde(skip_serializing_if = "Not::not")]
     keyed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<&'a Value>,
-    /// The tokens that all answers might have together.
+    /// The token limit of all answers together.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_total_tokens: Option<u64>,
-    /// Those of all parts together. Of an answer of which nothing is kept nobody knows how long it
-    /// was.
+    /// The bytes of all parts; unknown if the answer is not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<usize>,
-    /// Whether the text of the answers is kept, shown or not.
+    /// Whether the text of the answers is stored.
     has_text: bool,
     steps: Cow<'a, [RecordedStep]>,
 }
 
-/// Whether the answers of a run are shown with their text.
+/// Whether a run is shown with the text of its answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Text {
-    /// As far as it is kept.
+    /// With the stored text.
     Shown,
-    /// Only what became of each.
+    /// Without text.
     #[default]
     LeftOut,
 }
 
-/// A record as the store keeps it.
+/// Serializes a record for the store.
 #[expect(clippy::missing_panics_doc, reason = "a record is plain data")]
 pub fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("a record is plain data")

@@ -1,28 +1,28 @@
-//! What must be told to nobody: the keys of a request, wherever an upstream says them back.
+//! Removes API keys from upstream messages before they are stored or shown.
 
 use std::borrow::Cow;
 
-/// A message is told up to so many characters.
+/// The maximum length of a message in characters.
 const LONGEST: usize = 500;
 
-/// What is shorter is in too many words to be hidden, and is no key.
+/// Shorter strings occur in ordinary text and are not treated as keys.
 const SHORTEST: usize = 6;
 
-/// How keys begin that providers give out.
+/// The prefixes of API keys.
 const BEGINNINGS: [&str; 8] = ["sk-", "sk_", "gsk_", "xai-", "hf_", "AIza", "eyJ", "ghp_"];
 
-/// What looks like a key has so many characters at least.
+/// The minimum length of a word with such a prefix to be treated as a key.
 const SHORTEST_LOOK: usize = 12;
 
-/// Stands where a key was.
+/// The replacement of a key.
 const HIDDEN: &str = "[redacted]";
 
-/// The keys that go with a request.
+/// The keys of a request.
 #[derive(Default)]
 pub struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// These, as far as they are long enough to be keys.
+    /// Collects those that are long enough to be keys.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
         let mut all: Vec<String> = secrets
             .into_iter()
@@ -30,26 +30,26 @@ impl Secrets {
             .filter(|secret| secret.len() >= SHORTEST)
             .map(str::to_owned)
             .collect();
-        // One may be a part of another.
+        // Longer ones first, because one key may contain another.
         all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self(all)
     }
 
-    /// Each of them.
+    /// The keys.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// What an upstream says, on one line, not too long, and without any of these or what looks
-    /// like one.
-    pub fn scrub(&self, said: &str) -> String {
-        let mut said = Cow::Borrowed(said);
+    /// An upstream message on one line, shortened, and without these keys or words that look like
+    /// keys.
+    pub fn scrub(&self, message: &str) -> String {
+        let mut message = Cow::Borrowed(message);
         for secret in self.iter() {
-            if said.contains(secret) {
-                said = said.replace(secret, HIDDEN).into();
+            if message.contains(secret) {
+                message = message.replace(secret, HIDDEN).into();
             }
         }
-        let said = without_looks(&said);
+        let message = without_likely_keys(&message);
         let plain = |character: char| {
             if character.is_control() {
                 ' '
@@ -57,36 +57,36 @@ impl Secrets {
                 character
             }
         };
-        let mut characters = said.chars();
-        let mut told: String = characters.by_ref().take(LONGEST).map(plain).collect();
+        let mut characters = message.chars();
+        let mut scrubbed: String = characters.by_ref().take(LONGEST).map(plain).collect();
         if characters.next().is_some() {
-            told.push('…');
+            scrubbed.push('…');
         }
-        told.trim().to_owned()
+        scrubbed.trim().to_owned()
     }
 }
 
-/// A text without the words in it that look like keys.
-fn without_looks(said: &str) -> String {
+/// A text without the words that look like keys.
+fn without_likely_keys(text: &str) -> String {
     let is_inner = |character: char| {
         character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.' | '*')
     };
-    let mut told = String::with_capacity(said.len());
-    let mut rest = said;
+    let mut scrubbed = String::with_capacity(text.len());
+    let mut rest = text;
     while !rest.is_empty() {
         let end = rest.find(|character| !is_inner(character));
         let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
         let looks = BEGINNINGS.iter().any(|begin| word.starts_with(begin));
         if looks && word.len() >= SHORTEST_LOOK {
-            told.push_str(HIDDEN);
+            scrubbed.push_str(HIDDEN);
         } else {
-            told.push_str(word);
+            scrubbed.push_str(word);
         }
         let between = after.find(is_inner).unwrap_or(after.len());
-        told.push_str(&after[..between]);
+        scrubbed.push_str(&after[..between]);
         rest = &after[between..];
     }
-    told
+    scrubbed
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_key_is_in_what_is_told(
+        fn removes_every_key(
             own in "[A-Za-z0-9+/=_-]{6,80}",
             theirs in "[A-Za-z0-9+/_-]{6,80}",
             third in "[A-Za-z0-9_-]{6,80}",
@@ -105,25 +105,25 @@ mod tests {
             more in "\\PC{0,600}",
         ) {
             let secrets = Secrets::new([&*own, &*theirs, &*third]);
-            let said = format!("{words}{own} {theirs}{more}\n{third}{words}{theirs}{own}");
-            let told = secrets.scrub(&said);
-            let hidden = told.replace(HIDDEN, "\n");
+            let message = format!("{words}{own} {theirs}{more}\n{third}{words}{theirs}{own}");
+            let scrubbed = secrets.scrub(&message);
+            let hidden = scrubbed.replace(HIDDEN, "\n");
             for secret in [&own, &theirs, &third] {
-                prop_assert!(!hidden.contains(secret.as_str()), "{secret} is in {told}");
+                prop_assert!(!hidden.contains(secret.as_str()), "{secret} is in {scrubbed}");
             }
-            prop_assert!(told.chars().count() <= LONGEST + 1);
-            prop_assert!(!told.contains('\n'));
+            prop_assert!(scrubbed.chars().count() <= LONGEST + 1);
+            prop_assert!(!scrubbed.contains('\n'));
         }
 
         #[test]
-        fn what_holds_no_key_is_told_as_it_is(said in "[a-z ,.]{0,200}") {
-            let told = Secrets::default().scrub(&said);
-            prop_assert_eq!(told, said.trim());
+        fn keeps_a_text_without_keys(text in "[a-z ,.]{0,200}") {
+            let scrubbed = Secrets::default().scrub(&text);
+            prop_assert_eq!(scrubbed, text.trim());
         }
     }
 
     #[test]
-    fn what_looks_like_a_key_is_hidden_whoever_it_belongs_to() {
+    fn removes_words_that_look_like_keys() {
         let secrets = Secrets::default();
         assert_eq!(
             secrets.scrub("Incorrect API key provided: sk-proj-abc123***xyz. See https://x.y/z."),

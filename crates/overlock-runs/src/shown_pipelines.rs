@@ -1,4 +1,4 @@
-//! Recorded runs of pipelines, as they are shown.
+//! Recorded pipeline runs, as they are shown.
 
 use std::collections::BTreeMap;
 
@@ -19,70 +19,69 @@ use crate::trace::TraceEvent;
 /// One run of a pipeline.
 #[derive(Debug, Serialize)]
 pub struct ShownPipelineRun<'a> {
-    /// What a list shows of it.
+    /// The fields of a listed run.
     #[serde(flatten)]
     pub listed: ListedRun<'a>,
-    /// What kind of run it is: `pipeline`.
+    /// The kind of run: `pipeline`.
     pub kind: &'static str,
-    /// The file it was read from, as it was then.
+    /// The pipeline file at the time of the run.
     pub definition: Definition,
-    /// What the user asked.
+    /// The user's question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
-    /// All that it was begun with, besides the file; left out with the text.
+    /// What it started with, except the file; left out with the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<PipelineRequest>,
-    /// How its steps lead on.
+    /// The graph of its steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,
     /// The step that failed, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_id: Option<String>,
-    /// Why it did.
+    /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What would help, if that is known.
+    /// What would help, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// What the run knew after its last step; left out with the text.
+    /// The state after its last step; left out with the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
-    /// What its steps told.
+    /// The events of its steps.
     pub trace: Vec<TraceEvent>,
-    /// What models have answered in a step that is not done, if they have.
+    /// The model answers of an unfinished step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<UnfinishedStep>,
-    /// How many things are recorded of it: events up to that number are in what is told here.
+    /// The number of stored entries, from which a subscriber to its events continues.
     pub entries: u32,
-    /// The command that goes on with it, unless it came to its end.
+    /// The command that resumes it, unless it is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
 }
 
-/// What models have answered in a step that is not done: it is kept, and nobody is asked for it
-/// again.
+/// The model answers of an unfinished step. They are stored, so resuming does not repeat the calls.
 #[derive(Debug, Serialize)]
 pub struct UnfinishedStep {
     /// The step.
     pub step_id: String,
-    /// What each answer did for the document, if one was asked for.
+    /// The answers that extend a document.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<RecordedStep>,
-    /// What each answer added to the text, if one was asked for.
+    /// The answers that extend a text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pieces: Vec<Piece>,
-    /// What each answer took.
+    /// The usage of each answer.
     pub usage: Vec<Usage>,
 }
 
 impl UnfinishedStep {
-    fn of(taken: &PipelineRun, text: Text, definitions: &dyn Definitions) -> Option<Self> {
-        let answered = taken.unfinished();
+    fn of(run: &PipelineRun, text: Text, definitions: &dyn Definitions) -> Option<Self> {
+        let answered = run.unfinished();
         if answered.is_empty() {
             return None;
         }
         Some(Self {
-            step_id: taken.step_id(definitions)?,
+            step_id: run.step_id(definitions)?,
             attempts: attempts(answered, text),
             pieces: pieces(answered, text),
             usage: answered.iter().map(|answered| answered.usage).collect(),
@@ -90,49 +89,48 @@ impl UnfinishedStep {
     }
 }
 
-/// What a run of a pipeline was begun with.
+/// What a pipeline run started with.
 #[derive(Debug, Serialize)]
 pub struct PipelineRequest {
-    /// What the pipeline is called.
+    /// The name of the pipeline.
     pub pipeline: String,
-    /// The file it was read from.
+    /// The file that defines it.
     pub file: String,
-    /// The settings that were set for this run.
+    /// The settings given for this run.
     pub settings: Map<String, Value>,
-    /// The prompts that its steps name.
+    /// The prompt files that its steps name.
     pub prompts: BTreeMap<String, String>,
-    /// What the run knew at first, as far as that was anything.
+    /// The fields of the initial state that were set.
     pub state: Map<String, Value>,
 }
 
-/// A pipeline as it was run.
+/// The pipeline file of a run.
 #[derive(Debug, Serialize)]
 pub struct Definition {
-    /// The file it was read from.
+    /// Its path.
     pub file: String,
     /// Its text.
     pub text: String,
 }
 
-/// What of an event is in the words of a user or of a model.
+/// The keys of an event with text of a user or a model.
 const TEXTS: [&str; 2] = ["query", "said"];
 
-/// What of an event is told with its step only: it may be as long as a window.
+/// The key of an event shown only with its step, because it can be as long as a window.
 const LONG: &str = "asked";
 
-/// What of the state a reader of the trace wants to see change.
+/// The state field whose changes are shown in the trace.
 const SHOWN_CHANGE: &str = "context_blocks";
 
 impl<'a> ShownPipelineRun<'a> {
-    /// The run, if it is one of a pipeline.
+    /// Shows a run; nothing if it is not a pipeline run.
     pub fn of(
         run: &'a Run,
         text: Text,
         definitions: &dyn Definitions,
     ) -> Option<Result<Self, RunsError>> {
-        PipelineRun::pipeline_name(&run.summary.options)?;
-        let taken = match taken(run)? {
-            Ok(taken) => taken,
+        let pipeline_run = match read_pipeline_run(run)? {
+            Ok(pipeline_run) => pipeline_run,
             Err(error) => return Some(Err(error)),
         };
         let outcome = run.summary.outcome.as_deref();
@@ -146,52 +144,52 @@ impl<'a> ShownPipelineRun<'a> {
             Some(PipelineOutcome::Cancelled { step_id }) => (Some(step_id), None, None),
             Some(PipelineOutcome::Complete) | None => (None, None, None),
         };
-        let graph = definitions.graph(&taken.begun);
+        let graph = definitions.graph(&pipeline_run.begun);
         let is_shown = text == Text::Shown;
         let listed = ListedRun::from(&run.summary);
         let listed = match listed.outcome {
             Some(_) => ListedRun {
-                used: Some(taken.took().models),
+                used: Some(pipeline_run.took().models),
                 ..listed
             },
-            None => listed.so_far(taken.so_far(definitions)),
+            None => listed.so_far(pipeline_run.so_far(definitions)),
         };
+        let begun = &pipeline_run.begun;
         let request = is_shown.then(|| PipelineRequest {
-            pipeline: taken.begun.name.clone(),
-            file: taken.begun.file.clone(),
-            settings: taken.begun.settings.clone(),
-            prompts: taken.begun.prompts.clone().into_iter().collect(),
-            state: what_is_there(&taken.begun.state),
+            pipeline: begun.name.clone(),
+            file: begun.file.clone(),
+            settings: begun.settings.clone(),
+            prompts: begun.prompts.clone(),
+            state: fields_set(&begun.state),
         });
-        let unfinished = UnfinishedStep::of(&taken, text, definitions);
-        let trace = taken.trace.into_iter().zip(taken.changes);
+        let unfinished = UnfinishedStep::of(&pipeline_run, text, definitions);
+        let trace = pipeline_run.trace.into_iter().zip(pipeline_run.changes);
         let trace = trace.map(|(event, changed)| shown_event(event, changed, text));
         let trace = trace.collect();
         Some(Ok(Self {
             listed,
             kind: "pipeline",
-            question: is_shown.then(|| taken.state.user_question.clone()),
+            question: is_shown.then(|| pipeline_run.state.user_question.clone()),
             request,
             graph,
             definition: Definition {
-                file: taken.begun.file,
-                text: taken.begun.text,
+                file: pipeline_run.begun.file,
+                text: pipeline_run.begun.text,
             },
             step_id,
             error,
             hint,
-            state: is_shown.then_some(taken.state),
+            state: is_shown.then_some(pipeline_run.state),
             trace,
             unfinished,
-            entries: taken.entries,
+            entries: pipeline_run.entries,
             resume: None,
         }))
     }
 }
 
 impl ShownPipelineRun<'_> {
-    /// The same run with the command that goes on with it in this store; without one it is where
-    /// commands look by themselves.
+    /// Adds the command that resumes it in this store; without a store, in the default one.
     #[must_use]
     pub fn resumed_in(mut self, store: Option<&str>) -> Self {
         let is_over = self.listed.outcome == Some(PipelineOutcome::Complete.name());
@@ -201,7 +199,7 @@ impl ShownPipelineRun<'_> {
         self
     }
 
-    /// The same run with what it cost, and what each of its steps did.
+    /// Adds the cost of the run and of its steps.
     #[must_use]
     pub fn priced(mut self, pricing: &Pricing) -> Self {
         self.listed = self.listed.priced(pricing);
@@ -212,7 +210,7 @@ impl ShownPipelineRun<'_> {
     }
 }
 
-/// A word of a command as a shell has to be given it.
+/// Quotes an argument for a shell, if necessary.
 pub fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:@%+=,".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -222,16 +220,16 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// A run of a pipeline as it was recorded; nothing if it is another kind of run.
-fn taken(run: &Run) -> Option<Result<PipelineRun, RunsError>> {
+/// Reads a pipeline run; nothing if it is another kind of run.
+fn read_pipeline_run(run: &Run) -> Option<Result<PipelineRun, RunsError>> {
     match PipelineRun::read(run) {
         Err(RunsError::NotPipeline { .. }) => None,
         read => Some(read),
     }
 }
 
-/// The fields of a state that hold anything.
-fn what_is_there(state: &State) -> Map<String, Value> {
+/// The fields of a state that were set.
+fn fields_set(state: &State) -> Map<String, Value> {
     let empty = json!(State::default());
     let Value::Object(mut fields) = json!(state) else {
         return Map::new();
@@ -240,68 +238,66 @@ fn what_is_there(state: &State) -> Map<String, Value> {
     fields
 }
 
-/// One step of a run of a pipeline, with what a model was asked in it and what it answered.
+/// One step of a pipeline run, with the prompt and the answers of its model.
 #[derive(Debug, Serialize)]
 pub struct ShownStep {
-    /// What it told.
+    /// Its event.
     pub event: TraceEvent,
-    /// The messages that the model was asked with, if it was; left out with the text.
+    /// The messages sent to the model, if it was called; left out with the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<Value>,
-    /// What each answer did for the document, if one was asked for.
+    /// The answers that extend a document.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<RecordedStep>,
-    /// What each answer added to the text, if one was asked for.
+    /// The answers that extend a text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pieces: Vec<Piece>,
-    /// What each answer took.
+    /// The usage of each answer.
     pub usage: Vec<Usage>,
-    /// What came of all answers; left out with the text.
+    /// The joined answer; left out with the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }
 
-/// A piece of a text that came in several.
+/// One answer of a text that took several.
 #[derive(Debug, Serialize)]
 pub struct Piece {
-    /// What it added; left out with the text.
+    /// The text it added; left out with the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added: Option<String>,
-    /// How many bytes that are.
+    /// The length of that text in bytes.
     pub added_bytes: usize,
-    /// Whether the provider said that there is more.
+    /// Whether the text was still cut off after it.
     pub is_cut: bool,
 }
 
 impl ShownStep {
-    /// The n-th step of a run, counted from 1; nothing if it has none of a pipeline.
+    /// The n-th step, counted from 1; nothing if the run has no such step or is no pipeline run.
     pub fn of(
         run: &Run,
         number: usize,
         text: Text,
         definitions: &dyn Definitions,
     ) -> Option<Result<Self, RunsError>> {
-        let taken = match taken(run)? {
-            Ok(taken) => taken,
+        let pipeline_run = match read_pipeline_run(run)? {
+            Ok(pipeline_run) => pipeline_run,
             Err(error) => return Some(Err(error)),
         };
         let at = number.checked_sub(1)?;
-        let event = taken.trace.get(at)?.clone();
-        let answered = &taken.answered[at];
+        let event = pipeline_run.trace.get(at)?.clone();
+        let answered = &pipeline_run.answered[at];
         let is_shown = text == Text::Shown;
         Some(Ok(Self {
-            asked: taken.asked(number, definitions).filter(|_| is_shown),
+            asked: (pipeline_run.asked(number, definitions)).filter(|_| is_shown),
             attempts: attempts(answered, text),
             pieces: pieces(answered, text),
             usage: answered.iter().map(|answered| answered.usage).collect(),
-            answer: answer(answered, &taken.changes[at]).filter(|_| is_shown),
-            event: shown_event(event, taken.changes[at].clone(), text),
+            answer: answer(answered, &pipeline_run.changes[at]).filter(|_| is_shown),
+            event: shown_event(event, pipeline_run.changes[at].clone(), text),
         }))
     }
-}
 
-impl ShownStep {
-    /// The same step with what it cost.
+    /// Adds its cost.
     #[must_use]
     pub fn priced(mut self, pricing: &Pricing) -> Self {
         price(&mut self.event, pricing);
@@ -309,7 +305,7 @@ impl ShownStep {
     }
 }
 
-/// The answers on the way to a document, each with where the document stood after it.
+/// The answers that extend a document, each with the cut of the document after it.
 fn attempts(answered: &[Answered], text: Text) -> Vec<RecordedStep> {
     let steps = answered
         .iter()
@@ -338,8 +334,8 @@ fn attempts(answered: &[Answered], text: Text) -> Vec<RecordedStep> {
     attempts.collect()
 }
 
-/// Where a document was cut after each of its steps; nothing where it was whole, or had not begun,
-/// nor from a step on that does not go on from those before it.
+/// The cut of a document after each of its steps. There is none where the document is complete or
+/// has not begun, nor from a step on that does not fit the steps before it.
 fn cuts(steps: &[&Step]) -> Vec<Option<Cut>> {
     let mut offsets: Vec<usize> = Vec::with_capacity(steps.len());
     let mut least = usize::MAX;
@@ -349,7 +345,7 @@ fn cuts(steps: &[&Step]) -> Vec<Option<Cut>> {
             least = least.min(*offset);
         }
     }
-    // What no later step writes anew is read once.
+    // The scanner reads each byte that no later step overwrites only once.
     let (mut settled, mut settled_len) = (Scanner::new(), 0);
     let mut document: Vec<u8> = Vec::new();
     let mut is_joined = true;
@@ -376,7 +372,7 @@ fn cuts(steps: &[&Step]) -> Vec<Option<Cut>> {
     cuts
 }
 
-/// The answers that are a text together.
+/// The answers that extend a text.
 fn pieces(answered: &[Answered], text: Text) -> Vec<Piece> {
     let mut before = 0;
     let mut pieces = Vec::new();
@@ -400,7 +396,7 @@ fn pieces(answered: &[Answered], text: Text) -> Vec<Piece> {
     pieces
 }
 
-/// What a step took for the answer, or what had come of it when it failed.
+/// The answer of a step, or the text so far if it failed.
 fn answer(answered: &[Answered], changed: &Map<String, Value>) -> Option<String> {
     let last = answered.last()?;
     match changed.get("last_model_response") {
@@ -412,7 +408,7 @@ fn answer(answered: &[Answered], changed: &Map<String, Value>) -> Option<String>
     }
 }
 
-/// Adds what the calls of a step cost, if that is known.
+/// Adds the cost of a step's calls, if it is known.
 pub fn price(event: &mut TraceEvent, pricing: &Pricing) {
     let model = event.get("model").and_then(Value::as_str);
     let usage = event.get("usage").map(Usage::deserialize);
@@ -424,7 +420,7 @@ pub fn price(event: &mut TraceEvent, pricing: &Pricing) {
     }
 }
 
-/// What a step told, with what a reader wants to see change, or without any text.
+/// The event of a step with the changes shown in a trace, or without any text.
 pub fn shown_event(
     mut event: TraceEvent,
     mut changed: Map<String, Value>,
@@ -460,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_reads_the_address_of_a_store_as_one_word() {
+    fn quotes_a_store_address_for_a_shell() {
         for (word, written) in [
             ("sqlite:///var/lib/runs.db", "sqlite:///var/lib/runs.db"),
             (
@@ -474,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cut_after_each_step_is_that_of_the_steps_up_to_it() {
+    fn the_cut_after_each_step_is_that_of_the_steps_so_far() {
         let steps = [
             step(1, 0, r#"{"ports": ["Oslo", "Ber"#),
             step(2, 19, r#""Bergen", "Hull"#),
@@ -497,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_does_not_go_on_has_no_cut_and_spoils_none_before_it() {
+    fn a_step_that_does_not_fit_has_no_cut() {
         let steps = [step(1, 0, r#"{"a": 1"#), step(2, 99, "}")];
         let steps: Vec<&Step> = steps.iter().collect();
         let cuts = cuts(&steps);

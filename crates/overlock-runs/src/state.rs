@@ -1,6 +1,6 @@
-//! What a run knows at any moment.
+//! The state of a pipeline run.
 //!
-//! All of it is plain data that can be stored and read again: a run that died goes on from it.
+//! All of it is plain data, so that a run can be stored and resumed.
 
 use std::collections::BTreeMap;
 
@@ -12,60 +12,60 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct State {
-    /// What the user asks.
+    /// The user's question.
     #[serde(alias = "user_question_en", deserialize_with = "text_or_null")]
     pub user_question: String,
-    /// The conversation that the question is part of: a room of the store.
+    /// The session that the question belongs to: a room of the store.
     pub session_id: Option<String>,
-    /// The repository that is asked about.
+    /// The repository that the question is about.
     pub repository: Option<String>,
-    /// What was said before.
+    /// The earlier turns of the conversation.
     pub history: Vec<Turn>,
-    /// What is remembered.
+    /// The memories of the session.
     pub memories: Vec<Remembered>,
-    /// What the last search found, the best first.
+    /// The results of the last search, best first.
     pub search_hits: Vec<SearchHit>,
-    /// What was reached from there.
+    /// The nodes reached from there.
     pub graph_nodes: Vec<GraphNode>,
-    /// How.
+    /// The edges over which they were reached.
     pub graph_edges: Vec<Edge>,
-    /// Texts that are not in the context yet.
+    /// Texts not yet in the context.
     pub node_texts: Vec<NodeText>,
-    /// The context, as it goes into prompts.
+    /// The context, as it is put into prompts.
     pub context_blocks: Vec<String>,
-    /// What the model said last.
+    /// The model's last answer.
     pub last_model_response: Option<String>,
     /// The answer of the run.
     pub answer: Option<String>,
-    /// What the pipeline keeps for itself.
+    /// Variables of the pipeline.
     pub variables: Map<String, Value>,
     /// How often each guard has let the run pass.
     pub loop_counters: BTreeMap<String, u64>,
-    /// Mail that nobody has taken yet.
+    /// Mail not yet delivered.
     pub inbox: Vec<Mail>,
-    /// The mail that the last step took when it was entered.
+    /// The mail delivered to the last step.
     pub inbox_last_consumed: Vec<Mail>,
-    /// What has been looked for.
+    /// The queries searched for so far.
     pub asked_queries: Vec<String>,
 }
 
-/// Something that was said.
+/// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
-    /// As what.
+    /// Its role.
     pub role: Role,
-    /// What.
+    /// Its text.
     pub content: String,
 }
 
-/// Who says something to a model.
+/// The role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Whoever runs the conversation.
+    /// Instructions.
     System,
-    /// Whoever asks.
+    /// The user.
     User,
     /// The model.
     Assistant,
@@ -82,19 +82,19 @@ impl Role {
     }
 }
 
-/// Something that is remembered.
+/// A memory of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remembered {
-    /// What.
+    /// Its text.
     pub text: String,
-    /// How important it is, from 0 to 1.
+    /// Its importance, from 0 to 1.
     pub importance: f64,
-    /// Since when, in milliseconds since 1970.
+    /// When it was stored, in milliseconds since 1970.
     pub at: u64,
 }
 
-/// A node that was found.
+/// A search result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SearchHit {
@@ -104,25 +104,25 @@ pub struct SearchHit {
     pub repository: String,
     /// The file it is in.
     pub path: String,
-    /// What it is called in full.
+    /// Its qualified name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: String,
-    /// How well it answers; only hits of one search can be compared.
+    /// How well it matches; only comparable within one search.
     pub score: f64,
 }
 
-/// A node that was reached over edges.
+/// A node reached over edges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphNode {
     /// Its id.
     pub id: String,
-    /// Over how many edges, at least.
+    /// The smallest number of edges to it.
     #[serde(default)]
     pub depth: u32,
 }
 
-/// A text that is to go into the context. Members that nobody here knows stay with it.
+/// A text to be put into the context. Unknown members are preserved.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeText {
     /// The id of its node.
@@ -138,7 +138,7 @@ pub struct NodeText {
     /// The text.
     #[serde(default)]
     pub text: String,
-    /// What else came with it.
+    /// All other members.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -147,17 +147,17 @@ pub struct NodeText {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mail {
-    /// Who it is for.
+    /// The step that it is for.
     pub target_step_id: String,
-    /// What it is about.
+    /// Its topic.
     pub topic: String,
-    /// What else it says.
+    /// Its content.
     #[serde(default)]
     pub payload: Value,
 }
 
 impl State {
-    /// Notes that something is looked for, and says whether it is for the first time.
+    /// Notes a query; true if it is new.
     pub fn note_query(&mut self, query: &str) -> bool {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let query = words.join(" ");
@@ -168,7 +168,7 @@ impl State {
         is_new
     }
 
-    /// Hands a step its mail.
+    /// Delivers the mail of a step.
     pub fn take_mail(&mut self, step_id: &str) {
         let (mine, others) = std::mem::take(&mut self.inbox)
             .into_iter()
@@ -179,7 +179,7 @@ impl State {
 }
 
 impl NodeText {
-    /// The first that is there of `path`, `repo_relative_path`, `source_file` and `source`, in the
+    /// The first of `path`, `repo_relative_path`, `source_file` and `source` that is set, in the
     /// text's own members or in its `metadata`.
     pub fn any_path(&self) -> Option<&str> {
         let metadata = self.rest.get("metadata").and_then(Value::as_object);
@@ -200,7 +200,7 @@ fn text_or_null<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Str
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// Ids are texts to us, but others number their nodes.
+/// Our ids are texts, but other programs number their nodes.
 fn number_or_text<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {

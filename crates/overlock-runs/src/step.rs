@@ -1,4 +1,4 @@
-//! The steps of a run, as they are recorded.
+//! The recorded steps of a run.
 
 use std::ops::Not;
 
@@ -8,54 +8,54 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::CallBudget;
 
-/// A step with what was planned for it and where the document stood after it.
+/// A step with its budget and the cut of the document after it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RecordedStep {
-    /// The part of the answer that it is a step of, where several are kept.
+    /// The part of the answer it belongs to, if the answer has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
     /// The step.
     #[serde(flatten)]
     pub step: Step,
-    /// What was planned for it.
+    /// Its token budget.
     #[serde(default)]
     pub budget: Option<CallBudget>,
-    /// Where the document stood after it.
+    /// The cut of the document after it.
     #[serde(default)]
     pub cut: Option<Cut>,
     /// When it was done, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
-    /// Whether it is of a text that is no document.
+    /// Whether its text is not a document.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub plain_text: bool,
-    /// What had to be mended in the answer, if anything had.
+    /// The repairs of the answer, if any were needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mended: Option<Mended>,
-    /// What the provider says that the call took. The tokens of the step are its, then.
+    /// The usage that the provider reports. If set, the tokens of the step are the provider's too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Usage>,
-    /// The tokens of the answer as they are counted here.
+    /// The tokens of the answer by our own count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<u64>,
 }
 
-/// What was not JSON in an answer and was put right.
+/// The repairs of an answer that was not JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mended {
-    /// The first of the changes, in the order of the answer; offsets are bytes of it.
+    /// The first repairs, in the order of the answer; offsets are bytes of it.
     pub fixes: Vec<Fix>,
-    /// How many changes there were.
+    /// The number of repairs.
     pub count: usize,
-    /// The answer as it came; left out where only the story is told.
+    /// The original answer; left out where texts are not shown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub original: String,
 }
 
-/// A part of an answer that is a document of its own.
+/// A part of an answer with its own document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// The choice that it belongs to.
+    /// The choice it belongs to.
     pub choice: u64,
     /// The tool call whose arguments it is; without one it is the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,7 +81,7 @@ impl Part {
 }
 
 impl RecordedStep {
-    /// A step of a run that has just taken it.
+    /// Records a step of a continuation.
     pub fn new(run: &Continuation, step: &Step, budget: Option<CallBudget>) -> Self {
         Self {
             part: None,
@@ -96,7 +96,7 @@ impl RecordedStep {
         }
     }
 
-    /// A step of a text that is no document.
+    /// Records a step of a text that is not a document.
     pub fn of_text(step: Step, budget: Option<CallBudget>) -> Self {
         Self {
             part: None,
@@ -111,7 +111,7 @@ impl RecordedStep {
         }
     }
 
-    /// The same step, done at this time.
+    /// Sets the time at which it was done.
     #[must_use]
     pub fn done_at(self, at: u64) -> Self {
         Self {
@@ -120,8 +120,7 @@ impl RecordedStep {
         }
     }
 
-    /// The same step with what the provider says that its call took, if it says anything, and what
-    /// its answer was counted to be here.
+    /// Sets the usage that the provider reports, and our own count of the answer.
     #[must_use]
     pub fn with_counts(self, told: Option<Usage>, counted: Option<u64>) -> Self {
         Self {
@@ -131,7 +130,7 @@ impl RecordedStep {
         }
     }
 
-    /// The same step without the text that it brought, to be shown.
+    /// The step without the text of its answer.
     #[must_use]
     pub fn without_text(&self) -> Self {
         let mended = self.mended.as_ref().map(|mended| Mended {
@@ -152,7 +151,7 @@ impl RecordedStep {
         }
     }
 
-    /// Whether it came with another part of the first answer, so that it took no call of its own.
+    /// Whether it arrived with another part of the first answer and made no call.
     pub(crate) fn came_along(&self) -> bool {
         self.step.iteration == 1 && self.budget.is_none()
     }

@@ -1,9 +1,9 @@
-//! The results of strategies as a store keeps them.
+//! Stores the results of continuation strategies.
 
 use overlock_llm::{StrategyHistory, StrategyResults};
 use overlock_store::StrategyResult;
 
-/// What a run with a model has shown, to be stored.
+/// The results of a run with a model, to be stored.
 pub fn stored_result(model: &str, at: u64, results: &StrategyResults) -> StrategyResult {
     StrategyResult {
         model: model.to_owned(),
@@ -12,8 +12,7 @@ pub fn stored_result(model: &str, at: u64, results: &StrategyResults) -> Strateg
     }
 }
 
-/// Adds a stored result to the history of its model. What a later version wrote may not be
-/// readable, and is left out.
+/// Adds a stored result to the history of its model. A result in an unknown format is ignored.
 pub fn add_stored(history: &mut StrategyHistory, stored: &StrategyResult) {
     if let Ok(results) = serde_json::from_str(&stored.results) {
         history.add(stored.at, results);

@@ -1,4 +1,4 @@
-//! What did a run take?
+//! Token counts of a run.
 
 use std::ops::{AddAssign, Not};
 
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::budget::CallBudget;
 use crate::step::RecordedStep;
 
-/// What a run took.
+/// The token counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// The tokens of all prompts.
     pub input_tokens: u64,
     /// The tokens of all answers.
     pub output_tokens: u64,
-    /// How many calls were answered or turned down, where that was kept: an answer may have several parts, each
-    /// with steps of its own.
+    /// The number of calls that were answered or rejected, where that was stored. An answer with
+    /// several parts has more steps than calls.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub calls: u64,
     /// The tokens of the model's window.
@@ -26,25 +26,24 @@ pub struct Tally {
     /// The cached input tokens, where the provider reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_tokens: Option<u64>,
-    /// The tokens that one uncut answer would not have taken, where that is known.
+    /// The tokens that one uncut answer would have saved, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead_tokens: Option<u64>,
-    /// Whether nothing is known of the model, and its window was assumed.
+    /// Whether the model is unknown and its window was assumed.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub window_assumed: bool,
-    /// Whether nobody told nor counted the tokens of the answer, so that there are more than those
-    /// of all answers say.
+    /// Whether the tokens of an answer are unknown, so that `output_tokens` is a minimum.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub output_unknown: bool,
-    /// Whose count the tokens of prompts and answers are, where that was kept.
+    /// Who counted the tokens, where that was stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_by: Option<CountedBy>,
-    /// How many older messages were left out of the call that had to do without the most.
+    /// The most older messages dropped from one call.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub dropped_messages: u64,
 }
 
-/// What a run took, with what follows from it.
+/// The token counts of a run with the figures derived from them.
 #[derive(Serialize)]
 struct ShownTally<'a> {
     #[serde(flatten)]
@@ -61,30 +60,33 @@ struct ShownTally<'a> {
 pub enum CountedBy {
     /// The provider, for every call.
     Provider,
-    /// Nobody but us: the provider did not say.
+    /// Overlock, because the provider reported nothing.
     Us,
-    /// The provider for some calls, and we for the others.
+    /// The provider for some calls, Overlock for the others.
     Both,
 }
 
 impl CountedBy {
-    /// Who counted so many calls, of which the provider told some.
-    pub fn of(calls: u32, told: u32) -> Self {
-        match told {
+    /// Who counted so many calls, some of which the provider reported.
+    pub fn of(calls: u32, reported: u32) -> Self {
+        match reported {
             0 => Self::Us,
-            told if told >= calls => Self::Provider,
+            reported if reported >= calls => Self::Provider,
             _ => Self::Both,
         }
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 pub(crate) fn is_nothing(count: &u64) -> bool {
     *count == 0
 }
 
 impl Tally {
-    /// What the steps of a run took.
+    /// Counts the steps of a run.
     pub fn of<'a>(steps: impl IntoIterator<Item = &'a RecordedStep>) -> Self {
         let mut tally = Self::default();
         for step in steps {
@@ -93,7 +95,7 @@ impl Tally {
         tally
     }
 
-    /// One step more.
+    /// Counts one more step.
     pub fn add(&mut self, recorded: &RecordedStep) {
         self.calls += u64::from(!recorded.came_along());
         let input = recorded.budget.as_ref().map_or(0, |budget| {
@@ -104,10 +106,10 @@ impl Tally {
         self.add_cached(recorded.told.and_then(|told| told.cached));
         self.call(input, recorded.step.tokens);
         self.add_overhead(recorded.step.overhead_tokens(input));
-        // Nobody counts what did not come.
+        // A step without a count of its answer says nothing about the counter.
         if recorded.counted.is_some() {
-            let told = u32::from(recorded.told.is_some());
-            let counted_by = CountedBy::of(1, told);
+            let reported = u32::from(recorded.told.is_some());
+            let counted_by = CountedBy::of(1, reported);
             self.counted_by = match self.counted_by {
                 Some(before) if before != counted_by => Some(CountedBy::Both),
                 _ => Some(counted_by),
@@ -115,7 +117,7 @@ impl Tally {
         }
     }
 
-    /// The next call is planned like this.
+    /// Takes the window and dropped messages from a call's budget.
     pub fn plan(&mut self, budget: &CallBudget) {
         self.window = budget.window;
         self.window_assumed = budget.is_window_assumed();
@@ -127,7 +129,7 @@ impl Tally {
         self.input_tokens > 0 || self.output_tokens > 0 || self.output_unknown
     }
 
-    /// What all calls took.
+    /// The total usage.
     pub fn usage(&self) -> Usage {
         Usage {
             input: self.input_tokens,
@@ -161,7 +163,7 @@ impl Tally {
         self.overhead_tokens = Some(sum.saturating_add(tokens));
     }
 
-    #[expect(clippy::ref_option, reason = "serde asks like this")]
+    #[expect(clippy::ref_option, reason = "serde passes a reference")]
     pub(crate) fn shown<S: Serializer>(
         tally: &Option<Self>,
         serializer: S,
@@ -174,7 +176,7 @@ impl Tally {
         shown.serialize(serializer)
     }
 
-    /// A call with so many tokens in its prompt and in its answer.
+    /// Counts a call with so many tokens of prompt and answer.
     pub fn call(&mut self, input: u64, output: u64) {
         self.add_overhead(0);
         self.input_tokens = self.input_tokens.saturating_add(input);
@@ -184,7 +186,7 @@ impl Tally {
 }
 
 impl AddAssign<&Self> for Tally {
-    /// The tokens of another run.
+    /// Adds the tokens of another run.
     fn add_assign(&mut self, other: &Self) {
         self.call(other.input_tokens, other.output_tokens);
         self.add_overhead(other.overhead_tokens.unwrap_or_default());
@@ -192,7 +194,7 @@ impl AddAssign<&Self> for Tally {
     }
 }
 
-/// To three decimals: the tokens are seldom counted more exactly.
+/// Rounds to three decimals; token counts are rarely more exact.
 #[expect(clippy::cast_precision_loss, reason = "no run takes so many tokens")]
 fn ratio(part: u64, whole: u64) -> f64 {
     (part as f64 / whole as f64 * 1000.0).round() / 1000.0

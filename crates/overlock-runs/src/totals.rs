@@ -1,4 +1,4 @@
-//! Which runs are looked for, and what did they take together?
+//! Filters runs and adds up their totals.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use crate::cost::{Pricing, RunCost};
 use crate::runs::ListedRun;
 use crate::tally::Tally;
 
-/// What a run can be called in a list: how it ended, or that it has not.
+/// The states of runs in a list.
 const STATES: [&str; 6] = [
     "complete",
     "partial",
@@ -20,25 +20,25 @@ const STATES: [&str; 6] = [
     "left",
 ];
 
-/// The runs that are looked for.
+/// A filter of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// In one of these states; in any, if there are none.
+    /// Runs in one of these states; any state if empty.
     states: Vec<&'static str>,
-    /// With all of these words, which are in small letters.
+    /// Runs that contain all of these words, in lower case.
     words: Vec<String>,
 }
 
-/// A word that is no state of a run.
+/// An unknown state in a filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{word}` is no state of a run: there are {}", STATES.join(", "))]
+#[error("`{word}` is not a run state; the states are {}", STATES.join(", "))]
 pub struct StateError {
     /// The word.
     pub word: String,
 }
 
 impl Wanted {
-    /// Runs in one of these states, with commas between, and with all of these words.
+    /// Parses a comma-separated list of states and a list of words.
     ///
     /// ```
     /// use overlock_runs::Wanted;
@@ -54,7 +54,7 @@ impl Wanted {
                 word: word.to_owned(),
             })
         });
-        // What is too long for a list is shown with dots at its end.
+        // Long names in a list are shortened with an ellipsis, and may be pasted from there.
         let words = words.split_whitespace();
         let words = words.map(|word| word.trim_matches('…').to_lowercase());
         Ok(Self {
@@ -63,12 +63,12 @@ impl Wanted {
         })
     }
 
-    /// Whether every run is wanted.
+    /// Whether it matches every run.
     pub fn is_any(&self) -> bool {
         self.states.is_empty() && self.words.is_empty()
     }
 
-    /// Whether a run is wanted.
+    /// Whether it matches a run.
     pub fn has(&self, run: &ListedRun<'_>) -> bool {
         let state = state(run);
         if !self.states.is_empty() && !self.states.contains(&state) {
@@ -82,10 +82,10 @@ impl Wanted {
     }
 }
 
-/// What a run is called in a list.
+/// The state of a run in a list.
 fn state(run: &ListedRun<'_>) -> &'static str {
     match run.outcome {
-        // Whatever was there by then.
+        // Cancelled runs can be partial or failed.
         Some(_) if run.reason == Some(Reason::Cancelled) => "cancelled",
         Some(outcome) => outcome,
         None if run.left => "left",
@@ -93,8 +93,8 @@ fn state(run: &ListedRun<'_>) -> &'static str {
     }
 }
 
-/// What a run is found by: its names, its state, the name of its reason, the step in which it
-/// stopped, and the error that was recorded.
+/// The text of a run that is searched: its names, state, reason, the step at which it stopped, and
+/// its errors.
 fn searched(run: &ListedRun<'_>, state: &str) -> String {
     let mut text = [run.id.as_str(), run.model, state].join(" ");
     let models = run.used.iter().flat_map(BTreeMap::keys).map(String::as_str);
@@ -119,37 +119,37 @@ fn searched(run: &ListedRun<'_>, state: &str) -> String {
     text
 }
 
-/// What runs took together.
+/// The totals of several runs.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Totals {
-    /// How many were looked at.
+    /// The number of runs examined.
     pub looked_at: u64,
-    /// Whether these are all that there are.
+    /// Whether all runs were examined.
     pub is_all: bool,
-    /// How many of them were wanted.
+    /// The number of matching runs.
     pub runs: u64,
-    /// How many of those are in which state.
+    /// The number of matching runs by state.
     pub outcomes: BTreeMap<&'static str, u64>,
     /// The tokens of their prompts.
     pub input_tokens: u64,
     /// The tokens of their answers.
     pub output_tokens: u64,
-    /// Tokens paid relative to one uncut answer each, of those where that is known.
+    /// Tokens paid relative to one uncut answer each, over the runs where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_ratio: Option<f64>,
-    /// The share of input tokens from a prompt cache, of those whose providers report it.
+    /// The share of input tokens from a prompt cache, over the runs whose providers report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_hit_rate: Option<f64>,
-    /// How many of them have models with prices.
+    /// The number of runs whose models have prices.
     pub priced: u64,
-    /// How many of them asked a model of which it is not known what that cost.
+    /// The number of runs with calls of unknown cost.
     pub unpriced: u64,
-    /// What those cost together.
+    /// The total cost of the priced runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<RunCost>,
 }
 
-/// Adds runs up.
+/// Adds up runs.
 pub struct Adding<'a> {
     pricing: &'a Pricing,
     totals: Totals,
@@ -158,12 +158,12 @@ pub struct Adding<'a> {
     compared: Tally,
     /// The tokens of runs whose cached input tokens are known.
     cached: Tally,
-    /// What was found for each model.
+    /// The looked-up prices by model.
     prices: HashMap<String, Option<Prices>>,
 }
 
 impl<'a> Adding<'a> {
-    /// Nothing yet.
+    /// Starts with no runs.
     pub fn new(pricing: &'a Pricing) -> Self {
         Self {
             pricing,
@@ -175,7 +175,7 @@ impl<'a> Adding<'a> {
         }
     }
 
-    /// One more that was looked at, and may be wanted.
+    /// Examines a run, and counts it if it matches.
     pub fn look_at(&mut self, run: &ListedRun<'_>, wanted: &Wanted) {
         self.totals.looked_at += 1;
         if !wanted.has(run) {
@@ -221,9 +221,9 @@ impl<'a> Adding<'a> {
         prices
     }
 
-    /// The sums, of all runs that there are or of the last ones.
+    /// The totals; `is_all` if all runs were examined.
     pub fn summed(self, is_all: bool) -> Totals {
-        let cost = (self.totals.priced > 0).then(|| self.pricing.told(self.cost));
+        let cost = (self.totals.priced > 0).then(|| self.pricing.run_cost(self.cost));
         Totals {
             is_all,
             cost,

@@ -1,4 +1,4 @@
-//! What the steps of a pipeline tell.
+//! Trace events of pipelines.
 
 use serde_json::{Map, Value};
 

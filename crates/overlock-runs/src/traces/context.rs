@@ -1,17 +1,17 @@
-//! Where in a trace something happens, as the header `traceparent` of the W3C says it.
+//! Trace context as in the W3C header `traceparent`.
 
 use std::hash::{BuildHasher, RandomState};
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// Names a span and the trace that it is part of.
+/// Identifies a span and its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     /// The trace; never 0.
     pub trace: u128,
     /// The span; never 0.
     pub span: u64,
-    /// Whether whoever began the trace wants it to be kept.
+    /// Whether the client that started the trace wants it to be recorded.
     pub is_sampled: bool,
 }
 
@@ -19,42 +19,42 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 impl TraceContext {
-    /// The beginning of a trace.
+    /// Starts a trace.
     pub fn new_trace() -> Self {
         Self {
-            trace: u128::from(drawn()) << 64 | u128::from(drawn()),
-            span: drawn(),
+            trace: u128::from(random_id()) << 64 | u128::from(random_id()),
+            span: random_id(),
             is_sampled: true,
         }
     }
 
-    /// A span below this one.
+    /// A child span.
     #[must_use]
     pub fn child(self) -> Self {
         Self {
-            span: drawn(),
+            span: random_id(),
             ..self
         }
     }
 
-    /// What a client says, if it says it once and as it should.
+    /// Reads the context from the headers, if there is exactly one valid one.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
-        let mut told = headers.get_all(TRACEPARENT).iter();
-        match (told.next(), told.next()) {
+        let mut values = headers.get_all(TRACEPARENT).iter();
+        match (values.next(), values.next()) {
             (Some(only), None) => Self::read(only.to_str().ok()?),
             _ => None,
         }
     }
 
-    /// Says it to somebody else, in place of what a client said.
+    /// Sets the headers of an upstream request, replacing a client's.
     #[expect(
         clippy::missing_panics_doc,
         reason = "hexadecimal digits are plain text"
     )]
     pub fn tell(self, headers: &mut HeaderMap) {
-        let is_clients = Self::of(headers).is_some_and(|client| client.trace == self.trace);
-        if !is_clients {
-            // It belongs to a trace that was not taken up.
+        let continues = Self::of(headers).is_some_and(|client| client.trace == self.trace);
+        if !continues {
+            // The state belongs to another trace.
             headers.remove(TRACESTATE);
         }
         let value = HeaderValue::from_str(&self.written());
@@ -68,9 +68,9 @@ impl TraceContext {
         let trace = digits(parts.next()?, 32)?;
         let span = digits(parts.next()?, 16)?;
         let flags = digits(parts.next()?, 2)?;
-        // Later versions may say more, and the last number is none.
-        let says_more = parts.next().is_some();
-        if trace == 0 || span == 0 || version == 0xff || (version == 0 && says_more) {
+        // Later versions may have more fields; version 0xff is invalid.
+        let has_more = parts.next().is_some();
+        if trace == 0 || span == 0 || version == 0xff || (version == 0 && has_more) {
             return None;
         }
         Some(Self {
@@ -89,7 +89,7 @@ impl TraceContext {
     }
 }
 
-/// A number of exactly so many digits, which are never capital letters.
+/// Parses a number of exactly so many lower-case hexadecimal digits.
 fn digits(text: &str, count: usize) -> Option<u128> {
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if text.len() != count || !text.bytes().all(is_digit) {
@@ -98,8 +98,8 @@ fn digits(text: &str, count: usize) -> Option<u128> {
     u128::from_str_radix(text, 16).ok()
 }
 
-/// A number that nobody else has, from the randomness that every hash map begins with.
-fn drawn() -> u64 {
+/// A random id, from the random keys of a hash map, which spares a dependency.
+fn random_id() -> u64 {
     RandomState::new().hash_one(0).max(1)
 }
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_is_read_as_it_is_written_down() {
+    fn reads_a_parent() {
         let (trace, span) = (
             0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c,
             0xb7ad_6b71_6920_3331,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_stays_with_its_trace() {
+    fn trace_state_stays_with_its_trace() {
         let mut headers = HeaderMap::new();
         let client = TraceContext::new_trace();
         client.tell(&mut headers);
@@ -161,13 +161,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(trace in 1_u128.., span in 1_u64.., is_sampled: bool) {
+        fn what_is_written_reads_back(trace in 1_u128.., span in 1_u64.., is_sampled: bool) {
             let context = TraceContext { trace, span, is_sampled };
             prop_assert_eq!(TraceContext::read(&context.written()), Some(context));
         }
 
         #[test]
-        fn no_text_is_too_strange(text in "[0-9a-f+é-]{0,70}") {
+        fn accepts_only_well_formed_parents(text in "[0-9a-f+é-]{0,70}") {
             if let Some(context) = TraceContext::read(&text) {
                 prop_assert_eq!(&context.written()[2..52], &text[2..52]);
             }

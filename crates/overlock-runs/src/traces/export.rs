@@ -1,8 +1,7 @@
-//! Brings spans to a collector, in batches and over HTTP.
+//! Exports spans to a collector, in batches over HTTP.
 //!
-//! Whoever has a span never waits: it goes into a queue, and if that is full it is dropped and
-//! counted. A batch that the collector does not take in time is given up; it was worth less than
-//! the next request.
+//! Recording a span never blocks: it goes into a queue, and is dropped and counted if the queue is
+//! full. A batch that the collector does not accept in time is dropped too.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,19 +16,19 @@ use tokio::time::{Instant, timeout};
 
 use super::span::{Attributes, Span};
 
-/// A collector of traces that speaks OTLP over HTTP.
+/// A trace collector that accepts OTLP over HTTP.
 #[derive(Clone)]
 pub struct Traces {
     /// The address that spans are sent to, such as `http://127.0.0.1:4318/v1/traces`.
     pub url: String,
-    /// What it is shown with every batch, such as a key.
+    /// The headers of every batch, such as a key.
     pub headers: Vec<(String, String)>,
-    /// How this service is called there.
+    /// The service name.
     pub service: String,
 }
 
 impl Traces {
-    /// A collector at an address that asks for no key.
+    /// A collector that needs no headers.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -40,7 +39,7 @@ impl Traces {
 }
 
 impl fmt::Debug for Traces {
-    /// Without what the headers say.
+    /// Omits the values of headers, which may be secret.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         formatter
@@ -52,23 +51,23 @@ impl fmt::Debug for Traces {
     }
 }
 
-/// What became of a span.
+/// What happened to a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanEnd {
-    /// The collector took it.
+    /// The collector accepted it.
     Exported,
-    /// The collector did not take it.
+    /// The collector did not accept it.
     Failed,
-    /// Too many were waiting.
+    /// The queue was full.
     Dropped,
 }
 
-/// A queue of spans, and the way to who collects them.
+/// Queues spans and sends them to the collector.
 pub struct Exporter {
     queue: Mutex<Queue>,
-    /// Something arrived, or nothing will any more.
+    /// Wakes the sender: a span arrived, or the queue was closed.
     news: Notify,
-    /// There is enough to go at once.
+    /// Wakes the sender early: a full batch is waiting.
     is_enough: Notify,
     http: Http,
     collector: Arc<Peer>,
@@ -84,47 +83,46 @@ struct Queue {
     is_closed: bool,
 }
 
-/// So many spans wait at most.
+/// The maximum number of queued spans.
 const WAITING: usize = 4096;
 
-/// So many go together.
+/// The maximum number of spans in a batch.
 const BATCH: usize = 512;
 
-/// How long a batch waits for more.
+/// How long a batch waits for more spans.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a collector may take to accept a connection, and a batch.
+/// The timeouts of the connection and of a batch.
 const CONNECT: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// No collector has more to say.
+/// The maximum length of a collector's response in bytes.
 const LONGEST_ANSWER: usize = 64 << 10;
 
-/// How long the last spans have when the gateway stops.
+/// How long the last spans have when the program stops.
 pub const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Why spans cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// The address is none. What it is may hold a key, and is not told.
+    /// The address is not valid. It may contain a key, so the error does not show it.
     #[error(
-        "the address for traces is none that they can be sent to: it must begin with `http://` or \
-         `https://` and a host"
+        "invalid trace collector address: it must begin with `http://` or `https://` and a host"
     )]
     Address,
-    /// A header cannot be sent. What it says is not told.
-    #[error("the header `{name}` for traces cannot be sent")]
+    /// A header is not valid. Its value may be secret, so the error does not show it.
+    #[error("invalid header `{name}` for the trace collector")]
     Header {
         /// Its name.
         name: String,
     },
-    /// There is no way to make connections.
+    /// The HTTP client cannot be set up.
     #[error(transparent)]
     Client(#[from] BackendError),
 }
 
 impl Exporter {
-    /// What becomes of spans is counted.
+    /// `counted` is called with the number of spans that ended in each way.
     pub fn new(
         traces: &Traces,
         counted: impl Fn(SpanEnd, u64) + Send + Sync + 'static,
@@ -162,7 +160,7 @@ impl Exporter {
         })
     }
 
-    /// Takes a span, if there is room for it.
+    /// Queues a span if there is room.
     pub fn take(&self, span: Span) {
         let mut queue = self.queue();
         if queue.spans.len() >= WAITING {
@@ -179,7 +177,7 @@ impl Exporter {
         }
     }
 
-    /// Sends what there is, and what comes, until it is closed and everything is sent.
+    /// Sends spans until the queue is closed and empty.
     pub async fn run(&self) {
         loop {
             let (batch, is_closed) = {
@@ -194,7 +192,7 @@ impl Exporter {
                 return;
             } else {
                 self.news.notified().await;
-                // More may follow soon.
+                // Waits briefly to fill the batch.
                 if !self.queue().is_closed {
                     let _ = timeout(PAUSE, self.is_enough.notified()).await;
                 }
@@ -202,7 +200,7 @@ impl Exporter {
         }
     }
 
-    /// Nothing comes any more.
+    /// Closes the queue.
     pub fn close(&self) {
         self.queue().is_closed = true;
         self.news.notify_one();
@@ -218,7 +216,7 @@ impl Exporter {
         let deadline = Some(Instant::now() + PATIENCE);
         let end = match self.http.call(&self.collector, request, deadline).await {
             Ok(mut answer) => {
-                // A connection can be used again once everything was read.
+                // Reading the whole response lets the connection be reused.
                 let _ = answer.read_whole(LONGEST_ANSWER).await;
                 SpanEnd::Exported
             }
@@ -268,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_the_queue_is_dropped_and_counted() {
+    fn spans_beyond_the_queue_are_dropped_and_counted() {
         let dropped: Arc<Mutex<u64>> = Arc::default();
         let count = Arc::clone(&dropped);
         let traces = Traces::new("http://127.0.0.1:1/v1/traces");
@@ -285,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_told_at_once_and_without_secrets() {
+    fn invalid_settings_fail_at_once_without_showing_secrets() {
         for url in [
             "",
             "127.0.0.1:4318",

@@ -1,6 +1,6 @@
-//! Brings spans of runs to a collector of traces.
+//! Sends spans of runs to a trace collector.
 //!
-//! A run of a pipeline is told here; the gateway tells of its requests with the same spans.
+//! Spans of pipelines are made here; the gateway makes those of its requests.
 
 mod context;
 mod export;

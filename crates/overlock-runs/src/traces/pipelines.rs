@@ -1,7 +1,7 @@
-//! What is told of a run of a pipeline to whoever collects traces.
+//! Spans of a pipeline run.
 //!
-//! The run is one span, and every step is a span below, with what it decided and the tokens it
-//! dealt with. Nothing in it comes from a prompt, an answer or a text.
+//! The run is the parent span and each step a child, with its decision and token counts. Spans
+//! contain nothing from prompts, answers or other texts.
 
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ use super::span::{Attributes, Kind, Moment, Span};
 use crate::pipelines::PipelineOutcome;
 use crate::trace::TraceEvent;
 
-/// A run of a pipeline that is over.
+/// A finished pipeline run.
 #[derive(Clone, Copy, Debug)]
 pub struct TracedRun<'a> {
-    /// Its name.
+    /// Its id.
     pub run: &'a str,
-    /// What the pipeline is called.
+    /// The name of the pipeline.
     pub pipeline: &'a str,
     /// How it ended.
     pub outcome: &'a PipelineOutcome,
-    /// What its steps told.
+    /// The events of its steps.
     pub events: &'a [TraceEvent],
 }
 
-/// Sends the spans of a run to a collector. One that does not take them in time is given up.
+/// Sends the spans of a run to a collector, and gives up after a timeout.
 pub async fn send_run(traces: &Traces, run: &TracedRun<'_>) -> Result<(), TracesError> {
     let exporter = Exporter::new(traces, |_, _| {})?;
     run.spans().into_iter().for_each(|span| exporter.take(span));
@@ -38,7 +38,7 @@ pub async fn send_run(traces: &Traces, run: &TracedRun<'_>) -> Result<(), Traces
 
 impl TracedRun<'_> {
     fn spans(&self) -> Vec<Span> {
-        let whole = TraceContext::new_trace();
+        let parent = TraceContext::new_trace();
         let began = |event: &TraceEvent| number(event, "at").unwrap_or_default();
         let first = self.events.iter().map(began).min().unwrap_or_default();
         let ends = self.events.iter().map(|event| began(event) + took(event));
@@ -50,7 +50,7 @@ impl TracedRun<'_> {
         attributes.number("overlock.steps", self.events.len() as u64);
         let has_failed = matches!(self.outcome, PipelineOutcome::Failed { .. });
         let root = Span {
-            context: whole,
+            context: parent,
             parent: None,
             name: format!("run {}", self.pipeline),
             kind: Kind::Internal,
@@ -60,8 +60,8 @@ impl TracedRun<'_> {
             has_failed,
         };
         let steps = self.events.iter().map(|event| Span {
-            context: whole.child(),
-            parent: Some(whole.span),
+            context: parent.child(),
+            parent: Some(parent.span),
             name: format!("{} {}", text(event, "action"), text(event, "step_id")),
             kind: Kind::Internal,
             begun: Moment::at_milliseconds(began(event)),
@@ -97,7 +97,7 @@ fn step_attributes(event: &TraceEvent) -> Attributes {
             "gen_ai.request.model",
             event.get("model").and_then(Value::as_str),
         );
-        // Of whom nobody answered, nothing was taken.
+        // A call without an answer has no usage.
         if let Some(input) = number(event, "input_tokens") {
             attributes.number("gen_ai.usage.input_tokens", input);
         }

@@ -1,4 +1,4 @@
-//! Something that took time, as OTLP writes it in JSON.
+//! Spans in the JSON encoding of OTLP.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -7,31 +7,31 @@ use serde_json::{Value, json};
 
 use super::context::TraceContext;
 
-/// Something that is over.
+/// A finished span.
 #[derive(Debug)]
 pub struct Span {
-    /// Where in which trace.
+    /// Its ids.
     pub context: TraceContext,
-    /// The span that it is part of, if it is part of one.
+    /// The id of its parent span.
     pub parent: Option<u64>,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// On which side of a connection it happened.
+    /// The side of the connection it describes.
     pub kind: Kind,
     /// When it began.
     pub begun: Moment,
     /// How long it took.
     pub took: Duration,
-    /// What is said of it.
+    /// Its attributes.
     pub attributes: Attributes,
     /// Whether it failed.
     pub has_failed: bool,
 }
 
-/// On which side of a connection it happened.
+/// The side of a connection that a span describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// There was none.
+    /// No connection.
     Internal,
     /// The server.
     Server,
@@ -39,24 +39,24 @@ pub enum Kind {
     Client,
 }
 
-/// When something began.
+/// A time at which a span begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// What the calendar says.
+    /// The wall-clock time.
     at: SystemTime,
-    /// The same on a clock that nobody sets.
+    /// The monotonic time.
     instant: Instant,
 }
 
-/// What is said of a span, each under a name that others know.
+/// The attributes of a span, with OpenTelemetry's names.
 #[derive(Debug, Default)]
 pub struct Attributes(Vec<Value>);
 
-/// A text that somebody else chose is no longer than this.
+/// The maximum length in characters of a text not chosen by us.
 const LONGEST: usize = 256;
 
 impl Moment {
-    /// This moment.
+    /// The current time.
     pub fn now() -> Self {
         Self {
             at: SystemTime::now(),
@@ -64,7 +64,7 @@ impl Moment {
         }
     }
 
-    /// So many milliseconds after 1970.
+    /// A time in milliseconds since 1970.
     pub fn at_milliseconds(milliseconds: u64) -> Self {
         let since = Duration::from_millis(milliseconds);
         Self {
@@ -73,7 +73,7 @@ impl Moment {
         }
     }
 
-    /// How long ago it was.
+    /// The time since then.
     pub fn elapsed(self) -> Duration {
         self.instant.elapsed()
     }
@@ -85,7 +85,7 @@ impl Attributes {
         self.add(name, &string(text.as_ref()));
     }
 
-    /// The same, if there is one.
+    /// Adds a text, if there is one.
     pub fn maybe(&mut self, name: &str, text: Option<impl AsRef<str>>) {
         if let Some(text) = text {
             self.text(name, text);
@@ -94,7 +94,7 @@ impl Attributes {
 
     /// Adds a number.
     pub fn number(&mut self, name: &str, number: u64) {
-        // Numbers of this size are written as texts there, and have a sign.
+        // OTLP writes 64-bit integers as strings, and signed.
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         self.add(name, &json!({ "intValue": number.to_string() }));
     }
@@ -118,7 +118,7 @@ fn string(text: &str) -> Value {
     json!({ "stringValue": &*shortened(text) })
 }
 
-/// A text that may be kept.
+/// Shortens a text to the maximum length of an attribute.
 pub fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(LONGEST) {
         None => Cow::Borrowed(text),
