@@ -1,11 +1,9 @@
-//! The context as it goes into a prompt.
-//!
-//! Whoever counts it and whoever sends it must write it alike, so there is one place for it.
+//! The format of the context in a prompt, shared by the code that counts it and that sends it.
 
-/// The first line of a block that shows a node.
+/// The first line of a node's block.
 pub(crate) const MARKER: &str = "--- NODE ---";
 
-/// Whether a line can stand between older and newer blocks without being taken for a line of one.
+/// Whether a line can separate older and newer blocks without being mistaken for part of one.
 pub(crate) fn can_divide(divider: &str) -> bool {
     let divider = divider.trim();
     let is_header = |key: &str| divider.starts_with(key);
@@ -16,8 +14,7 @@ pub(crate) fn can_divide(divider: &str) -> bool {
         && one_line(divider) == divider
 }
 
-/// The blocks as one text: without white space around them, with a blank line between them; blank
-/// blocks are left out.
+/// Joins blocks with a blank line between them. Blocks are trimmed, and blank ones left out.
 ///
 /// ```
 /// assert_eq!(overlock_pipeline::joined(["\n a ", "", "b"]), "a\n\nb");
@@ -28,7 +25,7 @@ pub fn joined<'a>(blocks: impl IntoIterator<Item = &'a str>) -> String {
     blocks.join("\n\n")
 }
 
-/// A node as it is shown to the model.
+/// A node's block in the context.
 pub(crate) struct Block<'a> {
     pub(crate) id: Option<&'a str>,
     pub(crate) path: Option<&'a str>,
@@ -38,8 +35,8 @@ pub(crate) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The block as it stands in the context. No line of the text can be taken for the beginning
-    /// of another block, or for the divider.
+    /// Formats the block. Lines of the text that look like the start of a block or the divider are
+    /// escaped.
     pub(crate) fn format(&self, divider: Option<&str>) -> String {
         let Self {
             id,
@@ -59,7 +56,7 @@ impl Block<'_> {
     }
 }
 
-/// The node that a block shows, if it shows one.
+/// The id of the node in a block, if it is a node's block.
 pub(crate) fn shown_node(block: &str) -> Option<&str> {
     let mut lines = block.trim_start().lines();
     let is_marked = lines.next().is_some_and(|line| line.trim() == MARKER);
@@ -67,7 +64,7 @@ pub(crate) fn shown_node(block: &str) -> Option<&str> {
     (is_marked && !id.is_empty()).then_some(id)
 }
 
-/// The older context without the lines that divided it from what was new then.
+/// The older context without earlier dividers.
 pub(crate) fn without_divider(blocks: &[String], divider: Option<&str>) -> Vec<String> {
     let Some(divider) = divider.map(str::trim) else {
         return blocks.to_vec();
@@ -90,7 +87,7 @@ fn escaped(text: &str, divider: Option<&str>) -> String {
         let line = line.trim();
         line == MARKER || divider == Some(line)
     };
-    // Everything that a reader may take for the end of a line is one here.
+    // Includes every character that a model may read as a line end.
     let mut lines = text.split_inclusive([
         '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
     ]);
@@ -104,7 +101,7 @@ fn escaped(text: &str, divider: Option<&str>) -> String {
         })
 }
 
-/// A name cannot bring lines of its own.
+/// Replaces line ends, so that a name stays on its line.
 fn one_line(text: &str) -> String {
     let ends_line =
         |character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');

@@ -1,4 +1,4 @@
-//! Reads the pipelines of recorded runs, for those who show records.
+//! Reads the pipelines of recorded runs for showing them.
 
 use overlock_runs::{Begun, Definitions, Graph, GraphStep, GraphTarget, State};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::actions::Action;
 use crate::file::{Measure, Measures, Pipeline, ReadOptions, read};
 
-/// The pipelines that runs were begun with.
+/// Reads the definitions stored with runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecordedDefinitions;
 
@@ -17,7 +17,7 @@ impl Definitions for RecordedDefinitions {
             id: step.id.clone(),
             action: step.action.name(),
             targets: step
-                .ways()
+                .transitions()
                 .into_iter()
                 .map(|(name, step)| GraphTarget {
                     name,
@@ -40,7 +40,7 @@ impl Definitions for RecordedDefinitions {
     }
 }
 
-/// The pipeline as it was run, without a look at prompts and windows.
+/// The pipeline of a run. Prompts and windows are not checked again.
 fn pipeline(begun: &Begun) -> Option<Pipeline> {
     let options = ReadOptions {
         settings: &begun.settings,
@@ -51,7 +51,7 @@ fn pipeline(begun: &Begun) -> Option<Pipeline> {
     read(&begun.file, &begun.text, &options).pipeline
 }
 
-/// Whoever only looks at a pipeline has no models.
+/// Measures for showing a pipeline, without any models.
 struct Unmeasured;
 
 impl Measures for Unmeasured {

@@ -1,7 +1,7 @@
 //! Runs a pipeline, one step at a time.
 //!
-//! The state after a step is on the disk before the next one begins. A step that fails has changed
-//! nothing: the run ends where it was, and can be taken up there.
+//! The state after a step is stored before the next step begins. A failed step changes nothing, so
+//! the run can be resumed from there.
 
 #[cfg(test)]
 mod tests;
@@ -23,73 +23,73 @@ use crate::file::{Pipeline, Prompts, Step};
 use crate::record::Answers;
 use crate::settings::InboxRule;
 
-/// What a run is done with.
+/// What a run needs in addition to the pipeline.
 pub struct World<'a> {
-    /// Where nodes, conversations and memories are.
+    /// The store of nodes, conversations and memories.
     pub store: &'a dyn Store,
-    /// Who can be asked.
+    /// The models that steps call.
     pub models: &'a dyn Models,
-    /// Who makes vectors of queries, if anybody does.
+    /// The embedding model, for semantic search.
     pub embedder: Option<&'a dyn Embed>,
-    /// The prompts that steps name.
+    /// The prompt files that steps name.
     pub prompts: &'a Prompts,
-    /// Who counts the context.
+    /// Counts the context.
     pub counter: &'a dyn CountTokens,
-    /// What that counter is called.
+    /// The name of that counter.
     pub counter_name: &'a str,
-    /// What its figures are worth.
+    /// The accuracy of its counts.
     pub provenance: Provenance,
     /// When the run began, in milliseconds since 1970.
     pub began_at: u64,
-    /// The time.
+    /// The current time in milliseconds since 1970.
     pub clock: &'a (dyn Fn() -> u64 + Sync),
 }
 
-/// Finds whoever speaks for a model.
+/// Finds models by name.
 pub trait Models: Sync {
-    /// The model of this name, or why it cannot be asked.
+    /// The model of this name, or why it cannot be called.
     fn speaker(&self, model: &str) -> Result<Speaker<'_>, String>;
 
-    /// An answer of a model was continued, which has shown this about the strategies for it.
+    /// Takes what a continued answer has shown about the strategies for a model.
     fn learnt(&self, model: &str, results: &StrategyResults) {
         let _ = (model, results);
     }
 }
 
-/// A model that can be asked.
+/// A model that can be called.
 pub struct Speaker<'a> {
-    /// Who is asked.
+    /// Sends the requests.
     pub backend: &'a dyn Backend,
-    /// Who counts for it.
+    /// Counts for the model.
     pub counter: ChatCounter<'a>,
-    /// What a call is planned by.
+    /// How requests are planned.
     pub plan: PlanOptions,
-    /// How a document is gone on with.
+    /// How documents are continued.
     pub continuation: ContinuationOptions,
 }
 
-/// Makes a vector of a text.
+/// Computes the vector of a text.
 pub trait Embed: Sync {
-    /// The model that does.
+    /// The name of the model.
     fn model(&self) -> &str;
 
     /// The vector of a text.
     fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Vec<f32>, BackendError>>;
 }
 
-/// Hears what happens while it happens.
+/// Observes a run.
 pub trait Watch: Send {
     /// A step begins.
     fn entered(&mut self, step: &Step, state: &State) {
         let _ = (step, state);
     }
 
-    /// A model is asked, for the n-th time in this step.
+    /// A model is called, for the n-th time in this step.
     fn asking(&mut self, step_id: &str, iteration: u32) {
         let _ = (step_id, iteration);
     }
 
-    /// A model did not answer, and is asked again after a while.
+    /// A call failed and will be retried.
     fn retrying(&mut self, step_id: &str, retry: &Retry) {
         let _ = (step_id, retry);
     }
@@ -99,7 +99,7 @@ pub trait Watch: Send {
         let _ = (step_id, piece);
     }
 
-    /// A step is done, and recorded.
+    /// A step has finished and is recorded.
     fn stepped(&mut self, event: &TraceEvent) {
         let _ = event;
     }
@@ -107,13 +107,13 @@ pub trait Watch: Send {
 
 impl Watch for () {}
 
-/// Runs a pipeline from where it is to its end. Only what cannot be recorded is an error.
+/// Runs a pipeline from its current step to its end. Only a failure to record is an error.
 ///
-/// Dropping the future ends the step that is being done; the run then is what it was after the last
-/// one that was recorded, and [`Recording::call_off`] says so for good.
+/// Dropping the future aborts the current step. The run then ends at its last recorded step, and
+/// [`Recording::call_off`] records the cancellation.
 pub async fn run(
     pipeline: &Pipeline,
-    taken: PipelineRun,
+    run_so_far: PipelineRun,
     world: &World<'_>,
     recording: &mut Recording,
     watch: &mut dyn Watch,
@@ -122,11 +122,11 @@ pub async fn run(
         mut state,
         next,
         mut trace,
-        answers: mut kept,
+        answers: mut stored_answers,
         mut worked,
         is_over,
         ..
-    } = taken;
+    } = run_so_far;
     recording.going_on((world.clock)(), &mut worked)?;
     let entry = pipeline.settings.entry_step_id.clone();
     let mut at = if is_over {
@@ -138,7 +138,7 @@ pub async fn run(
         let Some(step_id) = at else {
             break (end_of(pipeline, &state, &trace), None);
         };
-        // Between two steps is time for whoever wants the run to stop.
+        // Lets a task that cancels the run proceed.
         tokio::task::yield_now().await;
         let done = trace.iter().filter(|event| !event.contains_key("error"));
         if done.count() as u64 >= pipeline.settings.max_steps {
@@ -146,46 +146,31 @@ pub async fn run(
             break (outcome, None);
         }
         let Some(step) = pipeline.step(&step_id) else {
-            let outcome = failed(step_id, "there is no such step".to_owned(), None);
+            let outcome = failed(step_id, "the pipeline has no such step".to_owned(), None);
             break (outcome, None);
         };
         watch.entered(step, &state);
-        let before = state.clone();
         let mut after = state.clone();
         after.take_mail(&step.id);
         let began_at = (world.clock)();
-        let mut work = Work {
-            step_id: &step.id,
-            has_next: step.next.is_some(),
-            pipeline_name: &pipeline.name,
-            settings: &pipeline.settings,
-            world,
-            counter: world.counter,
-            counter_name: world.counter_name,
-            provenance: world.provenance,
-            state: &mut after,
-            answers: Answers::new(&step.id, take(&mut kept), recording, watch, world.clock),
-            told: Map::new(),
-        };
-        let performed = step.action.perform(&mut work).await;
-        let told = work.into_told();
+        let answers = take(&mut stored_answers);
+        let answers = Answers::new(&step.id, answers, recording, watch, world.clock);
+        let (result, notes) = perform(pipeline, step, &mut after, answers, world).await;
         let ended_at = (world.clock)();
-        let took = ended_at.saturating_sub(began_at);
         worked.recorded(ended_at);
         let mut event = Event {
             step,
             began_at,
-            took,
-            before: &before,
+            took: ended_at.saturating_sub(began_at),
+            before: &state,
             after: &after,
         }
-        .told(recording.id().as_str(), trace.len() + 1, told);
-        at = match performed {
+        .with_notes(recording.id().as_str(), trace.len() + 1, notes);
+        at = match result {
             Ok(_) if step.end => None,
             Ok(Next::To(target)) => Some(target),
             Ok(Next::Onward) => step.next.clone(),
             Err(error) => {
-                // What the step had told so far may be what explains it.
                 event.insert("error".to_owned(), chain(&error).into());
                 recording.failed(&event)?;
                 watch.stepped(&event);
@@ -195,7 +180,7 @@ pub async fn run(
             }
         };
         event.insert("next".to_owned(), at.as_deref().into());
-        recording.stepped(at.as_deref(), &before, &after, &event)?;
+        recording.stepped(at.as_deref(), &state, &after, &event)?;
         state = after;
         watch.stepped(&event);
         trace.push(event);
@@ -217,17 +202,39 @@ pub async fn run(
     })
 }
 
-/// How a run ends that has taken as many steps as it may.
+/// Performs one step; the notes are for its trace event, also after an error.
+async fn perform<'a>(
+    pipeline: &'a Pipeline,
+    step: &'a Step,
+    state: &'a mut State,
+    answers: Answers<'a>,
+    world: &'a World<'a>,
+) -> (Result<Next, ActionError>, Map<String, Value>) {
+    let mut work = Work {
+        step_id: &step.id,
+        has_next: step.next.is_some(),
+        pipeline_name: &pipeline.name,
+        settings: &pipeline.settings,
+        world,
+        state,
+        answers,
+        notes: Map::new(),
+    };
+    let result = step.action.perform(&mut work).await;
+    (result, work.into_notes())
+}
+
+/// The outcome of a run that has taken all the steps it may.
 fn too_long(step_id: String, max_steps: u64) -> PipelineOutcome {
     let help = "put a `loop_guard` into the loop, or set a larger settings.max_steps";
     failed(
         step_id,
-        format!("the run took {max_steps} steps, which is the limit"),
+        format!("the run reached its limit of {max_steps} steps"),
         Some(help.to_owned()),
     )
 }
 
-/// How a run ends that has nowhere to go on.
+/// The outcome of a run after its last step.
 fn end_of(pipeline: &Pipeline, state: &State, trace: &[TraceEvent]) -> PipelineOutcome {
     let strict = pipeline.settings.inbox == InboxRule::Strict;
     if !strict || state.inbox.is_empty() {
@@ -243,8 +250,8 @@ fn end_of(pipeline: &Pipeline, state: &State, trace: &[TraceEvent]) -> PipelineO
         .collect();
     failed(
         last.unwrap_or_default().to_owned(),
-        format!("mail was never taken: {}", left.join(", ")),
-        Some("lead the run to the steps it is for, or leave out `inbox: strict`".to_owned()),
+        format!("mail was not delivered: {}", left.join(", ")),
+        Some("route the run to the steps it is for, or remove `inbox: strict`".to_owned()),
     )
 }
 
@@ -256,7 +263,7 @@ fn failed(step_id: String, error: String, hint: Option<String>) -> PipelineOutco
     }
 }
 
-/// An error with all that caused it, in one line.
+/// An error with its causes, on one line.
 fn chain(error: &ActionError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
@@ -270,7 +277,7 @@ fn chain(error: &ActionError) -> String {
     text
 }
 
-/// Why a step could not be done, in a few words, without any that a model said.
+/// A short reason for a failure, without model output.
 fn brief(error: &ActionError) -> String {
     let text = match error {
         ActionError::BudgetMisconfig {
@@ -290,10 +297,10 @@ fn brief(error: &ActionError) -> String {
     }
 }
 
-/// What a list says of a failure has so many characters at most.
+/// The maximum length of a short reason in characters.
 const MOST_BRIEF: usize = 200;
 
-/// What a step did, seen from outside.
+/// The inputs of a trace event.
 struct Event<'a> {
     step: &'a Step,
     began_at: u64,
@@ -303,34 +310,32 @@ struct Event<'a> {
 }
 
 impl Event<'_> {
-    fn told(&self, run_id: &str, number: usize, told: Map<String, Value>) -> TraceEvent {
+    fn with_notes(&self, run_id: &str, number: usize, notes: Map<String, Value>) -> TraceEvent {
         let name = self.step.action.name();
         let mut event = Map::new();
-        let mut tell = |key: &str, value: Value| {
+        let mut add = |key: &str, value: Value| {
             event.insert(key.to_owned(), value);
         };
-        tell("event_type", name.to_uppercase().into());
-        tell("run_id", run_id.into());
-        tell("number", number.into());
-        tell("step_id", self.step.id.as_str().into());
-        tell("action", name.into());
-        tell("at", self.began_at.into());
-        tell("took_ms", self.took.into());
-        for (key, value) in told {
-            tell(&key, value);
+        add("event_type", name.to_uppercase().into());
+        add("run_id", run_id.into());
+        add("number", number.into());
+        add("step_id", self.step.id.as_str().into());
+        add("action", name.into());
+        add("at", self.began_at.into());
+        add("took_ms", self.took.into());
+        for (key, value) in notes {
+            add(&key, value);
         }
         let consumed = &self.after.inbox_last_consumed;
-        // What was there before and is not this step's stays in front of what is sent.
-        let kept = self.before.inbox.len() - consumed.len().min(self.before.inbox.len());
-        let sent = &self.after.inbox[kept.min(self.after.inbox.len())..];
+        // A step appends the mail it sends, so all after the older mail is new.
+        let older = self.before.inbox.len() - consumed.len().min(self.before.inbox.len());
+        let sent = &self.after.inbox[older.min(self.after.inbox.len())..];
         if !consumed.is_empty() || !sent.is_empty() {
-            tell(
-                "inbox",
-                json!({ "consumed": topics(consumed), "sent": topics(sent) }),
-            );
+            let inbox = json!({ "consumed": topics(consumed), "sent": topics(sent) });
+            add("inbox", inbox);
         }
-        tell("in", summary(self.before));
-        tell("out", summary(self.after));
+        add("in", summary(self.before));
+        add("out", summary(self.after));
         event
     }
 }
@@ -341,7 +346,7 @@ fn topics(mail: &[Mail]) -> Vec<Value> {
         .collect()
 }
 
-/// What a state holds, in figures.
+/// The sizes of a state's fields.
 fn summary(state: &State) -> Value {
     json!({
         "search_hits": state.search_hits.len(),

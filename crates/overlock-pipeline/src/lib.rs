@@ -1,20 +1,20 @@
-//! Pipelines: a YAML file of steps, checked before it runs, that never overflows its context.
+//! Pipelines: YAML files of steps that are checked before they run and keep within their context.
 //!
-//! [`read`] finds everything that is wrong with a file at once, and says where. [`run`] does one
-//! step after the other over one [`State`](overlock_runs::State), which is recorded after each, so that a run that died
-//! is taken up where it was. What goes into a prompt is counted as it is sent.
+//! [`read`] reports all problems of a file with their positions. [`run`] executes the steps over a
+//! [`State`](overlock_runs::State) and records it after each step, so that an interrupted run can
+//! be resumed. Prompts are counted exactly as they are sent.
 
-// What a file says.
+// Reading files.
 mod actions;
 mod file;
 mod settings;
 mod source;
 mod suggest;
 
-// What goes into prompts.
+// Building prompts.
 mod context;
 
-// How it goes.
+// Running.
 mod definitions;
 mod engine;
 mod record;

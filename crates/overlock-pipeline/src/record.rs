@@ -1,4 +1,4 @@
-//! Records the answers of models within a step, as they come.
+//! Records the answers of models within a step as they arrive.
 
 use std::error::Error;
 
@@ -14,41 +14,41 @@ use serde_json::{Map, Value};
 
 use crate::engine::Watch;
 
-/// What models have answered in a step, kept as it comes.
+/// The model answers of a step, recorded as they arrive.
 pub(crate) struct Answers<'a> {
     step_id: &'a str,
-    kept: StepAnswers,
-    /// The tokens of the prompt that is being answered.
+    stored: StepAnswers,
+    /// The tokens of the current prompt.
     pub(crate) asking: u64,
-    /// Those of the window that it is in.
+    /// The tokens of its window.
     pub(crate) window: u64,
-    /// Who is asked.
+    /// The model that is called.
     pub(crate) model: String,
-    /// The time, and when it was at the beginning of the step.
+    /// The current time, and the time at which the step began.
     clock: &'a (dyn Fn() -> u64 + Sync),
     began_at: u64,
-    /// What the last call took that went on with a text, and who says so.
+    /// The usage of the last call that continued a text, and who counted it.
     pub(crate) last: (Usage, CountedBy),
-    /// The calls that were not answered, by this process.
+    /// The failed attempts of this process.
     pub(crate) retried: Option<Retried>,
-    /// What the run for the document has shown about its strategies.
+    /// What continuing the document has shown about the strategies.
     pub(crate) learnt: Option<StrategyResults>,
     recording: &'a mut Recording,
     watch: &'a mut dyn Watch,
 }
 
 impl<'a> Answers<'a> {
-    /// Those of a step of which some were given before.
+    /// The answers of a step, starting with those stored earlier.
     pub(crate) fn new(
         step_id: &'a str,
-        kept: StepAnswers,
+        stored: StepAnswers,
         recording: &'a mut Recording,
         watch: &'a mut dyn Watch,
         clock: &'a (dyn Fn() -> u64 + Sync),
     ) -> Self {
         Self {
             step_id,
-            kept,
+            stored,
             asking: 0,
             window: 0,
             model: String::new(),
@@ -62,40 +62,40 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// What all of them took.
+    /// Their total usage.
     pub(crate) fn usage(&self) -> Usage {
-        self.kept.usage()
+        self.stored.usage()
     }
 
-    /// How many calls there were, how many of their answers could not be joined if any, and where
-    /// there were several what the first took, whose window is told.
+    /// The notes on the calls: their number, the answers that could not be joined, and for several
+    /// calls the output of the first, to which the noted window belongs.
     pub(crate) fn calls(&self) -> Map<String, Value> {
-        let answers = &self.kept.0;
-        let mut told = Map::new();
-        told.insert("calls".to_owned(), answers.len().into());
+        let answers = &self.stored.0;
+        let mut notes = Map::new();
+        notes.insert("calls".to_owned(), answers.len().into());
         let is_refused = |answered: &&Answered| match &answered.answer {
             StoredAnswer::Document(step) => matches!(step.result, StepResult::Failed { .. }),
             StoredAnswer::Text { .. } => false,
         };
         let refused = answers.iter().filter(is_refused).count();
         if refused > 0 {
-            told.insert("refused".to_owned(), refused.into());
+            notes.insert("refused".to_owned(), refused.into());
         }
         if let [first, _, ..] = answers.as_slice() {
             let output = first.usage.output.into();
-            told.insert("first_output_tokens".to_owned(), output);
+            notes.insert("first_output_tokens".to_owned(), output);
         }
-        told
+        notes
     }
 
-    /// The tokens of the call that took the most of its window.
+    /// The tokens of the call that used most of its window.
     pub(crate) fn peak_tokens(&self) -> Option<u64> {
-        Some(self.kept.peak()?.0)
+        Some(self.stored.peak()?.0)
     }
 
-    /// Who says so: the provider only if it does of all of them.
+    /// Who counted them: the provider only if it reported all of them.
     pub(crate) fn counted_by(&self) -> CountedBy {
-        let mut answers = self.kept.0.iter();
+        let mut answers = self.stored.0.iter();
         if answers.any(|it| it.counted_by == CountedBy::Us) {
             CountedBy::Us
         } else {
@@ -103,14 +103,14 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Whether any was given.
+    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.kept.0.is_empty()
+        self.stored.0.is_empty()
     }
 
-    /// The steps on the way to a document.
+    /// The steps of a document.
     pub(crate) fn steps(&self) -> Vec<Step> {
-        let stored = self.kept.0.iter();
+        let stored = self.stored.0.iter();
         stored
             .filter_map(|answered| match &answered.answer {
                 StoredAnswer::Document(step) => Some(step.as_ref().clone()),
@@ -119,9 +119,9 @@ impl<'a> Answers<'a> {
             .collect()
     }
 
-    /// A text, its tokens, and whether there is more of it.
+    /// The text so far, its tokens, and whether it is cut off.
     pub(crate) fn text(&self) -> Option<(String, u64, bool)> {
-        let mut stored = self.kept.0.iter().rev();
+        let mut stored = self.stored.0.iter().rev();
         stored.find_map(|answered| match &answered.answer {
             StoredAnswer::Text {
                 text,
@@ -132,18 +132,18 @@ impl<'a> Answers<'a> {
         })
     }
 
-    /// What a call took by its provider, or by our own count of its answer.
+    /// The usage of a call by its provider, or else by our own count of its answer.
     pub(crate) fn took(&self, end: &CallEnd, output: u64) -> (Usage, CountedBy) {
         let counted = Usage {
             input: self.asking,
             output,
             cached: None,
         };
-        let told = end.usage.map(|usage| (usage, CountedBy::Provider));
-        told.unwrap_or((counted, CountedBy::Us))
+        let reported = end.usage.map(|usage| (usage, CountedBy::Provider));
+        reported.unwrap_or((counted, CountedBy::Us))
     }
 
-    /// Keeps an answer, and what its call took.
+    /// Records an answer with its usage.
     pub(crate) fn keep(
         &mut self,
         answer: StoredAnswer,
@@ -158,7 +158,7 @@ impl<'a> Answers<'a> {
             worked: [self.began_at, (self.clock)()],
         };
         self.recording.answered(self.step_id, &answered)?;
-        self.kept.0.push(answered);
+        self.stored.0.push(answered);
         Ok(())
     }
 }
@@ -188,17 +188,17 @@ impl Observe for Answers<'_> {
         end: &'a CallEnd,
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
         let usage = self.took(end, step.tokens);
-        let kept = match run {
+        let recorded = match run {
             DrivenRun::Document(_) => {
                 self.keep(StoredAnswer::Document(Box::new(step.clone())), usage)
             }
-            // The step that made the call records all of the text.
+            // The action records the whole text.
             DrivenRun::Text(_) => {
                 self.last = usage;
                 Ok(())
             }
         };
-        future::ready(kept.map_err(Into::into)).boxed()
+        future::ready(recorded.map_err(Into::into)).boxed()
     }
 
     fn learnt(&mut self, results: StrategyResults) {

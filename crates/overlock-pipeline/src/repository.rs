@@ -1,8 +1,8 @@
-//! Does the store hold what a pipeline searches?
+//! Checks that the store holds the repositories a pipeline searches.
 //!
-//! A search in a repository that does not exist finds nothing, and the model would answer without
-//! context. So this is checked before a run begins, and again when a search finds nothing: a step
-//! may have changed the repository by then.
+//! A search in an unknown repository finds nothing, and the model would answer without context. So
+//! this is checked before a run, and again when a search finds nothing, because a step may have
+//! changed the repository.
 
 use overlock_store::{Access, Store, StoreError};
 
@@ -14,24 +14,24 @@ use overlock_runs::State;
 /// Why a store cannot be searched.
 #[derive(Debug, thiserror::Error)]
 pub enum RepositoryError {
-    /// It does not hold the repository.
+    /// The repository is not in the store.
     #[error("there is no repository `{name}` in this store")]
     Unknown {
         /// The repository.
         name: String,
-        /// The repositories that it holds.
+        /// The repositories in the store.
         known: Vec<String>,
     },
-    /// It holds no repository at all.
+    /// The store holds no repository.
     #[error("nothing is indexed in this store")]
     Empty,
-    /// It cannot be read.
+    /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl RepositoryError {
-    /// What would help, if that is known.
+    /// What would help, if known.
     pub fn hint(&self) -> Option<String> {
         let Self::Unknown { name, known } = self else {
             let is_empty = matches!(self, Self::Empty);
@@ -44,15 +44,15 @@ impl RepositoryError {
             _ => {
                 let near = nearest(name, known.iter().copied());
                 let near = near.map(|near| format!("did you mean `{near}`? "));
-                format!("{}there are {}", near.unwrap_or_default(), listed(&known))
+                format!("{}available: {}", near.unwrap_or_default(), listed(&known))
             }
         })
     }
 }
 
-const INDEX: &str = "`overlock index DIR` keeps what is searched";
+const INDEX: &str = "run `overlock index DIR` first";
 
-/// Refuses a store that does not hold this repository, or any if none is named.
+/// Fails if the store does not hold this repository, or holds none and no name is given.
 pub fn check_repository(store: &dyn Store, name: Option<&str>) -> Result<(), RepositoryError> {
     let repositories = store.repositories()?.into_iter();
     let known: Vec<String> = repositories.map(|known| known.name).collect();
@@ -67,8 +67,8 @@ pub fn check_repository(store: &dyn Store, name: Option<&str>) -> Result<(), Rep
 }
 
 impl Pipeline {
-    /// How the store of a new run is opened. It is created to record the run, unless a step reads
-    /// an index, which a new store does not hold.
+    /// How to open the store of a new run. A missing store is created to record the run, unless a
+    /// step reads an index, which a new store does not have.
     pub fn store_access(&self) -> Access {
         let reads_index = |step: &Step| {
             matches!(
@@ -85,7 +85,7 @@ impl Pipeline {
         }
     }
 
-    /// Refuses a store that does not hold the repositories that its searches name.
+    /// Fails if the store does not hold the repositories that the searches name.
     pub fn check_repositories(
         &self,
         state: &State,

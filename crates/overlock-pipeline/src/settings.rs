@@ -1,4 +1,4 @@
-//! What holds for a whole pipeline.
+//! The settings of a pipeline.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +11,36 @@ use serde_json::Value;
 pub struct Settings {
     /// The step a run begins with.
     pub entry_step_id: String,
-    /// The tokens that the context blocks may take together.
+    /// The maximum tokens of all context blocks together.
     #[schemars(range(min = 1))]
     pub max_context_tokens: Option<u64>,
-    /// How often a loop guard lets a run pass that names no number of its own.
+    /// How often a loop guard lets a run pass, unless it sets its own limit.
     #[schemars(range(min = 0))]
     pub max_turn_loops: Option<u64>,
-    /// The model that is asked, unless a step names another.
+    /// The model to call, unless a step sets another.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// Who counts tokens: the model's own tokenizer, unless another counter is named, such as
-    /// `o200k_base` or the rule of thumb `approx:chars/4`.
+    /// The token counter: by default the model's own tokenizer, else one such as `o200k_base` or
+    /// the rule of thumb `approx:chars/4`.
     #[schemars(length(min = 1))]
     pub token_counter: Option<String>,
-    /// The folder with the prompts that steps name by `prompt_key`, as seen from the file of the
-    /// pipeline.
+    /// The folder of the prompts that steps name by `prompt_key`, relative to the pipeline file.
     #[serde(default = "prompts_dir")]
     pub prompts_dir: String,
-    /// How many steps a run may take.
+    /// The maximum number of steps of a run.
     #[serde(default = "max_steps")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_steps: u64,
-    /// Whether mail that nobody took is an error.
+    /// Whether undelivered mail is an error.
     #[serde(default)]
     pub inbox: InboxRule,
-    /// What steps take by the name of a setting (`…_from_settings`).
+    /// Values that steps name by `…_from_settings`.
     #[serde(flatten)]
     #[schemars(skip)]
     pub own: BTreeMap<String, Value>,
 }
 
-/// What becomes of mail that nobody took.
+/// What happens with undelivered mail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InboxRule {

@@ -1,7 +1,7 @@
-//! Names of what a run knows: where a step reads from, and what it may set.
+//! The names of state fields that steps read and set.
 //!
-//! A source is a field of the state, and may go on with dots into what it holds:
-//! `variables.plan.title`, or `last_model_response.query` for a response that is JSON.
+//! A source is a field of the state, optionally with a dotted path into it, such as
+//! `variables.plan.title`, or `last_model_response.query` for a JSON response.
 
 use overlock_json::{RepairOptions, repair};
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) enum Field<'a> {
     Variable(&'a str),
 }
 
-/// A name that nothing has.
+/// An unknown or read-only name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct UnknownSource {
@@ -34,7 +34,7 @@ pub struct UnknownSource {
 }
 
 impl UnknownSource {
-    /// What would be right.
+    /// What would help.
     pub fn hint(&self) -> String {
         self.hint.clone()
     }
@@ -60,10 +60,10 @@ pub(crate) const FIELDS: [&str; 16] = [
     "inbox_last_consumed",
 ];
 
-/// What only the engine may change.
+/// The fields that only the engine sets.
 const READ_ONLY: [&str; 3] = ["loop_counters", "inbox", "inbox_last_consumed"];
 
-/// The seed of the format calls it so.
+/// An alternative name, from the format's first version.
 const ALIAS: (&str, &str) = ("user_question_en", "user_question");
 
 fn field(name: &str) -> Option<&'static str> {
@@ -77,7 +77,7 @@ fn listed(names: impl Iterator<Item = &'static str>) -> String {
 }
 
 impl<'a> Source<'a> {
-    /// The source of this name.
+    /// Parses the name of a source.
     pub(crate) fn read(name: &'a str) -> Result<Self, UnknownSource> {
         let (first, path) = name.split_once('.').unwrap_or((name, ""));
         let Some(field) = field(first) else {
@@ -87,7 +87,7 @@ impl<'a> Source<'a> {
                 hint: match nearest {
                     Some(name) => format!("did you mean `{name}`?"),
                     None => format!(
-                        "there are {}; what a pipeline keeps for itself is in `variables.NAME`",
+                        "expected one of {}; a pipeline's own values are in `variables.NAME`",
                         listed(FIELDS.into_iter())
                     ),
                 },
@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
         Ok(Self { field, path })
     }
 
-    /// Whether it is the context.
+    /// Whether it is this whole field.
     pub(crate) fn is(self, field: &str) -> bool {
         self.field == field && self.path.is_empty()
     }
@@ -108,18 +108,18 @@ impl<'a> Source<'a> {
             return Ok(value);
         }
         let value = match value {
-            // Only a response is looked into: it may be JSON.
+            // A text with a path is a response in JSON.
             Value::String(text) => tolerant_json(&text),
             other => other,
         };
         let found = within(&value, self.path).cloned();
         found.ok_or_else(|| UnknownSource {
             what: format!("`{}` has no `{}`", self.field, self.path),
-            hint: "it must have been set, or said by the model, before".to_owned(),
+            hint: "it must be set, or returned by the model, before this step".to_owned(),
         })
     }
 
-    /// Its value as it stands in a prompt.
+    /// Its value formatted for a prompt.
     pub(crate) fn text(self, state: &State) -> Result<String, UnknownSource> {
         if self.is("context_blocks") {
             return Ok(joined(state.context_blocks.iter().map(String::as_str)));
@@ -150,7 +150,7 @@ impl<'a> Source<'a> {
 impl<'a> Field<'a> {
     pub(crate) const CONTEXT_BLOCKS: Self = Self::Known("context_blocks");
 
-    /// What is to be set under this name.
+    /// Parses the name of a field to set.
     pub(crate) fn read(name: &'a str) -> Result<Self, UnknownSource> {
         if let Some(variable) = name.strip_prefix("variables.") {
             if !variable.is_empty() && !variable.contains('.') {
@@ -158,13 +158,13 @@ impl<'a> Field<'a> {
             }
             return Err(UnknownSource {
                 what: format!("`{name}` is not the name of a variable"),
-                hint: "one name after the dot, as in `variables.plan`".to_owned(),
+                hint: "use one name after the dot, as in `variables.plan`".to_owned(),
             });
         }
         match field(name) {
             Some(field) if READ_ONLY.contains(&field) => Err(UnknownSource {
-                what: format!("`{field}` is kept by the engine and cannot be set"),
-                hint: "mail is sent with the action `send`".to_owned(),
+                what: format!("`{field}` is managed by the engine and cannot be set"),
+                hint: "send mail with the action `send`".to_owned(),
             }),
             Some(field) => Ok(Self::Known(field)),
             None => {
@@ -176,7 +176,7 @@ impl<'a> Field<'a> {
                             "did you mean `{near}`? A variable of your own is `variables.{name}`"
                         ),
                         None => format!(
-                            "there are {}; a variable of your own is `variables.{name}`",
+                            "expected one of {}; a variable of your own is `variables.{name}`",
                             listed(settable)
                         ),
                     },
@@ -185,7 +185,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// What it is now.
+    /// Its current value.
     pub(crate) fn value(self, state: &State) -> Value {
         let written = match self {
             Self::Variable(name) => return state.variables.get(name).cloned().unwrap_or_default(),
@@ -211,7 +211,7 @@ impl<'a> Field<'a> {
         written.expect("the state is plain data")
     }
 
-    /// Sets it; nothing clears it. The error says what it must be.
+    /// Sets it; null clears it. The error says what the value must be.
     pub(crate) fn set(self, state: &mut State, value: Value) -> Result<(), String> {
         let field = match self {
             Self::Variable(name) if value.is_null() => {
@@ -238,12 +238,12 @@ impl<'a> Field<'a> {
             "last_model_response" => to(&mut state.last_model_response, value),
             "answer" => to(&mut state.answer, value),
             "variables" => to(&mut state.variables, value),
-            _ => Err("it is kept by the engine".to_owned()),
+            _ => Err("it is managed by the engine".to_owned()),
         }
     }
 }
 
-/// Sets a field to a value; nothing clears it.
+/// Sets a field to a value; null clears it.
 fn to<T: serde::de::DeserializeOwned + Default>(place: &mut T, value: Value) -> Result<(), String> {
     *place = match value {
         Value::Null => T::default(),
@@ -252,22 +252,22 @@ fn to<T: serde::de::DeserializeOwned + Default>(place: &mut T, value: Value) -> 
     Ok(())
 }
 
-/// What a value should have been. What it was may be in the words of a model, which belong into no
-/// message.
+/// The expected type by a serde error. The rest of that error may quote model output, which does not
+/// belong into messages.
 fn wanted(error: &str) -> String {
     match error.rsplit_once(", expected ") {
         Some((_, wanted)) => format!("expected {wanted}"),
-        None => "it is of another kind".to_owned(),
+        None => "it has the wrong type".to_owned(),
     }
 }
 
-/// A field of the last response, read as JSON; dots lead into objects.
+/// A field of the last response, read as JSON, by its dotted path.
 pub(crate) fn response_field(state: &State, path: &str) -> Option<Value> {
     let response = state.last_model_response.as_deref()?;
     within(&tolerant_json(response), path).cloned()
 }
 
-/// The JSON in a text, whole or cut, well-formed or not; nothing if there is none.
+/// The JSON in a text, even if it is cut or malformed; null if there is none.
 pub(crate) fn tolerant_json(text: &str) -> Value {
     let Ok(repaired) = repair(text, &RepairOptions::default()) else {
         return Value::Null;

@@ -1,12 +1,12 @@
-//! Which name was probably meant?
+//! Suggests names for misspelt ones.
 
-/// How alike two names are that one would take for the other.
+/// The minimum similarity of a suggestion.
 const ALIKE: f64 = 0.8;
 
-/// Nobody mistypes a longer name, and comparing takes the product of the lengths.
+/// Longer names are not compared, because the time grows with the product of the lengths.
 const LONGEST: usize = 64;
 
-/// The name that is most like `word`, if one is like it at all.
+/// The name most similar to `word`, if one is similar enough.
 pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST {
         return None;
@@ -24,16 +24,16 @@ pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) 
     nearest.map(|(_, name)| name)
 }
 
-/// The name that was probably meant, or all there are.
+/// Suggests the similar name, or lists all.
 pub(crate) fn meant(word: &str, names: &[&str]) -> String {
     match nearest(word, names.iter().copied()) {
         Some(name) => format!("did you mean `{name}`?"),
-        None if names.is_empty() => "there are none".to_owned(),
-        None => format!("there are {}", listed(names)),
+        None if names.is_empty() => "none are defined".to_owned(),
+        None => format!("expected one of {}", listed(names)),
     }
 }
 
-/// Names in a row, the first of many.
+/// Names as a list, shortened if there are many.
 pub(crate) fn listed(names: &[&str]) -> String {
     const MOST: usize = 24;
     let shown: Vec<String> = names

@@ -1,5 +1,5 @@
-//! A small world for tests: a store in memory, a counter of words, and a model that reads its
-//! answers from a list.
+//! A test environment: a store in memory, a counter of words, and a model that takes its answers
+//! from a list.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use crate::file::{Pipeline, Prompts, Step};
 use overlock_runs::State;
 use overlock_runs::{Begun, EndedPipeline, PipelineConditions, PipelineRun};
 
-/// A token is a word.
+/// Counts words as tokens.
 pub(crate) struct Words;
 
 impl CountTokens for Words {
@@ -39,7 +39,7 @@ impl CountTokens for Words {
     }
 }
 
-/// Answers from a list, and keeps what it was asked.
+/// A backend that answers from a list and records the requests. A final `✂` cuts an answer.
 #[derive(Default)]
 pub(crate) struct Replies {
     answers: Mutex<VecDeque<String>>,
@@ -82,7 +82,7 @@ impl Backend for Replies {
     }
 }
 
-/// One model for every name.
+/// The same model for every name.
 pub(crate) struct OneModel<'a> {
     pub(crate) backend: &'a Replies,
     pub(crate) found: Found,
@@ -99,7 +99,7 @@ impl Models for OneModel<'_> {
     }
 }
 
-/// A step that says more.
+/// Adds fields to a step.
 pub(crate) fn with(mut step: Value, more: Value) -> Value {
     if let (Value::Object(step), Value::Object(more)) = (&mut step, more) {
         step.extend(more);
@@ -107,7 +107,7 @@ pub(crate) fn with(mut step: Value, more: Value) -> Value {
     step
 }
 
-/// A step as a file would write it.
+/// A step from its configuration.
 pub(crate) fn step(config: Value) -> Step {
     let Value::Object(mut config) = config else {
         panic!("a step is an object");
@@ -126,7 +126,7 @@ pub(crate) fn step(config: Value) -> Step {
     }
 }
 
-/// A pipeline that begins with the first of its steps.
+/// A pipeline that begins with its first step.
 pub(crate) fn pipeline(mut settings: Value, steps: Vec<Value>) -> Pipeline {
     let steps: Vec<Step> = steps.into_iter().map(step).collect();
     settings["entry_step_id"] = steps[0].id.as_str().into();
@@ -137,18 +137,18 @@ pub(crate) fn pipeline(mut settings: Value, steps: Vec<Value>) -> Pipeline {
     }
 }
 
-/// When every run of these tests begins.
+/// When every test run begins.
 pub(crate) const BEGAN_AT: u64 = 1_763_251_200_000;
 
-/// A place to run pipelines in.
-pub(crate) struct Place {
+/// A store, a scripted model and prompts to run pipelines with.
+pub(crate) struct TestBed {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) replies: Replies,
     pub(crate) prompts: Prompts,
     counter: &'static dyn CountTokens,
 }
 
-impl Place {
+impl TestBed {
     pub(crate) fn new(answers: &[&str]) -> Self {
         Self {
             store: overlock_store::in_memory().expect("memory is there"),
@@ -158,7 +158,7 @@ impl Place {
         }
     }
 
-    /// The same, where somebody else counts.
+    /// Uses another counter.
     pub(crate) fn counted_by(self, counter: &'static dyn CountTokens) -> Self {
         Self { counter, ..self }
     }
@@ -173,9 +173,9 @@ impl Place {
             settings: Map::new(),
             state,
         };
-        let taken = PipelineRun::new(begun, PipelineConditions::default(), BEGAN_AT);
+        let new_run = PipelineRun::new(begun, PipelineConditions::default(), BEGAN_AT);
         let id = RunId::new(BEGAN_AT, 7);
-        let mut recording = taken
+        let mut recording = new_run
             .begin(&self.store, &id, "gpt-4o")
             .expect("it is recorded");
         let models = OneModel {
@@ -197,16 +197,16 @@ impl Place {
             .enable_all()
             .build()
             .expect("there is a runtime")
-            .block_on(run(pipeline, taken, &world, &mut recording, &mut ()))
+            .block_on(run(pipeline, new_run, &world, &mut recording, &mut ()))
             .expect("the store works");
-        // What was recorded is what happened.
+        // The record must agree with the result.
         let recorded = self
             .store
             .run(&id)
             .expect("the store works")
             .expect("it was begun");
         let read = PipelineRun::read(&recorded).expect("it can be read");
-        assert_eq!(read.state, ended.state, "the recorded state is another one");
+        assert_eq!(read.state, ended.state, "the recorded state differs");
         ended
     }
 }

@@ -1,4 +1,4 @@
-//! `call_model`: asks a model, with a prompt that fits and for an answer that is whole.
+//! `call_model`: calls a model with a prompt that fits its window, and completes the answer.
 
 use indexmap::IndexMap;
 use overlock_budget::{Extras, Memory, Plan, PlanError, plan};
@@ -11,52 +11,52 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ActionError, Next, Perform, Place, Target, Work, exclusive};
+use super::{ActionError, KeyPath, Next, Perform, Target, Work, exclusive};
 use crate::engine::Speaker;
 use crate::file::{Findings, Prompts};
 use crate::source::Source;
 use overlock_runs::State;
 use overlock_runs::{ASKED, StoredAnswer};
 
-/// Asks a model.
+/// Calls a model.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct CallModel {
-    /// What the model is told before anything else.
+    /// The system prompt.
     pub prompt: Option<String>,
-    /// The file with it: `<settings.prompts_dir>/<prompt_key>.txt`.
+    /// The file with the system prompt: `<settings.prompts_dir>/<prompt_key>.txt`.
     #[schemars(length(min = 1))]
     pub prompt_key: Option<String>,
-    /// What the user's message is made of, in this order; the question, if nothing is said.
+    /// The parts of the user message, in order; by default the question.
     #[schemars(extend("minProperties" = 1))]
     pub user_parts: Option<IndexMap<String, UserPart>>,
-    /// The tokens that an answer may have.
+    /// The maximum tokens of an answer.
     #[schemars(range(min = 1))]
     pub max_output_tokens: Option<u64>,
-    /// How freely the model chooses its words.
+    /// The sampling temperature.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
-    /// From how many of the likeliest words it chooses.
+    /// The nucleus sampling threshold.
     #[schemars(extend("exclusiveMinimum" = 0), range(max = 1.0))]
     pub top_p: Option<f64>,
-    /// The model, if it is not that of the settings.
+    /// The model, unless it is the one in the settings.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
     /// Whether the answer is a text or one JSON document.
     #[serde(default)]
     pub response: ResponseKind,
-    /// Whether a text that was cut off is gone on with. A document always is.
+    /// Whether to continue a text that was cut off. A document is always continued.
     #[serde(default)]
     pub continue_text: bool,
 }
 
-/// A part of the user's message.
+/// A part of the user message.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct UserPart {
-    /// The field of the state that it shows.
+    /// The field of the state to include.
     #[schemars(length(min = 1))]
     pub source: String,
-    /// How: `{}` stands for the field.
+    /// The text around it; `{}` is replaced by the field.
     #[serde(default = "template")]
     pub template: String,
 }
@@ -65,29 +65,29 @@ fn template() -> String {
     "{}\n\n".to_owned()
 }
 
-/// What an answer is.
+/// The kind of answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseKind {
     /// A text.
     #[default]
     Text,
-    /// One JSON document, asked for until it is whole.
+    /// One JSON document, continued until it is complete.
     Json,
 }
 
-/// What a model is asked with.
+/// The messages of a call.
 pub(crate) struct Messages<'a> {
     /// The messages, in their order.
     pub(crate) list: Value,
-    /// The parts of the user's message whose fields hold nothing.
+    /// The parts of the user message that are empty.
     empty: Vec<&'a str>,
 }
 
-/// Of one answer no more than this is read.
+/// The maximum size of one answer in bytes.
 const MOST_ANSWER_BYTES: usize = 64 << 20;
 
-/// A text is gone on with so often at most.
+/// The maximum number of calls for one text.
 const MOST_PIECES: u32 = 50;
 
 impl Perform for CallModel {
@@ -95,12 +95,12 @@ impl Perform for CallModel {
         Vec::new()
     }
 
-    fn sources(&self) -> Vec<(Place, &str)> {
+    fn sources(&self) -> Vec<(KeyPath, &str)> {
         let parts = self.user_parts.iter().flatten();
         parts
             .map(|(name, part)| {
-                let place = ["user_parts", name, "source"].map(str::to_owned);
-                (Place(place.to_vec()), part.source.as_str())
+                let path = ["user_parts", name, "source"].map(str::to_owned);
+                (KeyPath(path.to_vec()), part.source.as_str())
             })
             .collect()
     }
@@ -109,25 +109,25 @@ impl Perform for CallModel {
         match (&self.prompt, &self.prompt_key) {
             (Some(_), Some(_)) => exclusive(findings, "prompt", "prompt_key"),
             (None, None) => findings.error(
-                &Place::of("action"),
-                "the model is told nothing",
-                "give the step a `prompt: …`, or a `prompt_key` that names a file in the folder of prompts",
+                &KeyPath::of("action"),
+                "the step has no prompt",
+                "add `prompt: …`, or a `prompt_key` that names a file in the prompts folder",
             ),
             _ => {}
         }
         if self.continue_text && self.response == ResponseKind::Json {
             findings.error(
-                &Place::of("continue_text"),
-                "a document is always gone on with",
-                "leave `continue_text` out",
+                &KeyPath::of("continue_text"),
+                "JSON documents are always continued",
+                "remove `continue_text`",
             );
         }
         for (name, part) in self.user_parts.iter().flatten() {
             if !part.template.contains("{}") {
-                let place = ["user_parts", name, "template"].map(str::to_owned);
+                let path = ["user_parts", name, "template"].map(str::to_owned);
                 findings.error(
-                    &Place(place.to_vec()),
-                    "the template has no `{}`, so the field would not be in the prompt",
+                    &KeyPath(path.to_vec()),
+                    "the template has no `{}`, so it would not include the field",
                     "put `{}` where the field belongs",
                 );
             }
@@ -177,7 +177,7 @@ impl Perform for CallModel {
             ResponseKind::Text => self.text(&drive, work).await,
             ResponseKind::Json => document(&drive, speaker.continuation.clone(), work).await,
         };
-        // Of whom nobody answered, nothing was taken.
+        // A call without an answer uses no tokens.
         if !work.answers.is_empty() {
             work.note("input_tokens", planned.input_token_count);
         }
@@ -187,7 +187,7 @@ impl Perform for CallModel {
 }
 
 impl CallModel {
-    /// What goes before everything else, as far as it is known before a run.
+    /// The system prompt, if it is known before the run.
     pub(crate) fn fixed<'a>(&'a self, prompts: &'a Prompts) -> Option<&'a str> {
         match (&self.prompt, &self.prompt_key) {
             (Some(prompt), _) => Some(prompt),
@@ -196,13 +196,13 @@ impl CallModel {
         }
     }
 
-    /// Whether a field is shown as a part of the user's message.
+    /// Whether a field is a part of the user message.
     pub(crate) fn shows(&self, field: &str) -> bool {
         let mut parts = self.user_parts.iter().flatten();
         parts.any(|(_, part)| Source::read(&part.source).is_ok_and(|source| source.is(field)))
     }
 
-    /// All that wants to be in the request.
+    /// The messages before planning.
     pub(crate) fn messages(
         &self,
         prompts: &Prompts,
@@ -227,7 +227,7 @@ impl CallModel {
         })
     }
 
-    /// The request with these.
+    /// The request with these messages.
     fn request(&self, model: &str, messages: &Value) -> Result<ChatRequest, ActionError> {
         let mut request = json!({ "model": model, "messages": messages });
         let mut set = |key: &str, value: Option<Value>| {
@@ -241,7 +241,7 @@ impl CallModel {
         ChatRequest::from_value(request).map_err(|error| ActionError::Request(error.to_string()))
     }
 
-    /// The parts whose fields hold something, one after the other, and the names of the others.
+    /// The joined parts that are not empty, and the names of the empty ones.
     fn user_message(&self, state: &State) -> Result<(String, Vec<&str>), ActionError> {
         let Some(parts) = &self.user_parts else {
             return Ok((state.user_question.clone(), Vec::new()));
@@ -259,7 +259,7 @@ impl CallModel {
         Ok((message.trim_end().to_owned(), empty))
     }
 
-    /// What of it goes into the window.
+    /// Plans the request into the window.
     fn plan(
         &self,
         request: &ChatRequest,
@@ -281,7 +281,7 @@ impl CallModel {
             ..Extras::default()
         };
         let mut options = persona_options(&speaker.plan);
-        // Which memories are worth telling was decided when they were loaded.
+        // Memories were filtered when they were loaded.
         options.memory.importance = 0.0;
         options.memory.days = f64::INFINITY;
         options.memory.count = memories.len();
@@ -289,11 +289,11 @@ impl CallModel {
     }
 
     async fn text(&self, drive: &Drive<'_>, work: &mut Work<'_>) -> Result<String, ActionError> {
-        // One piece more at a time, so that each is kept before the next is asked for.
+        // One continuation at a time, so that each is recorded before the next call.
         let options = TextOptions {
             max_iterations: 2,
             max_output_tokens: u64::MAX,
-            // A refusal would be forgotten with every piece.
+            // Each continuation starts anew and would forget that the model rejects prefills.
             can_prefill: false,
         };
         let mut run = match work.answers.text() {
@@ -302,7 +302,7 @@ impl CallModel {
             None => {
                 let (run, end) = first_text(drive, options, &mut work.answers)
                     .await
-                    .map_err(|obstacle| stopped(obstacle, drive))?;
+                    .map_err(|cause| call_error(cause, drive))?;
                 let usage = work.answers.took(&end, run.output_tokens());
                 work.answers
                     .keep(StoredAnswer::of_text(&run), usage)
@@ -316,11 +316,11 @@ impl CallModel {
             let (text, tokens) = (run.text().to_owned(), run.output_tokens());
             let length = text.len();
             run = TextContinuation::new(text, tokens, options);
-            let obstacle = complete_text(&mut run, drive, &mut work.answers)
+            let cause = complete_text(&mut run, drive, &mut work.answers)
                 .await
-                .map_err(driven)?;
-            if let Some(obstacle) = obstacle {
-                return Err(stopped(obstacle, drive));
+                .map_err(drive_error)?;
+            if let Some(cause) = cause {
+                return Err(call_error(cause, drive));
             }
             calls += 1;
             let used = work.answers.last;
@@ -339,7 +339,7 @@ impl CallModel {
     }
 }
 
-/// Asks until the document is whole.
+/// Continues the document until it is complete.
 async fn document(
     drive: &Drive<'_>,
     options: ContinuationOptions,
@@ -347,25 +347,25 @@ async fn document(
 ) -> Result<String, ActionError> {
     let stored = work.answers.steps();
     let mut run = Continuation::resume(options, stored.iter())
-        .map_err(|error| ActionError::NotWhole(error.to_string()))?;
+        .map_err(|error| ActionError::Incomplete(error.to_string()))?;
     if !stored.is_empty() {
         run.try_again();
     }
-    let obstacle = complete(&mut run, drive, &mut work.answers)
+    let cause = complete(&mut run, drive, &mut work.answers)
         .await
-        .map_err(driven)?;
+        .map_err(drive_error)?;
     if let Some(results) = work.answers.learnt.take() {
         work.world.models.learnt(&work.answers.model, &results);
     }
     work.note("output_tokens", run.output_tokens());
-    match (run.outcome(), obstacle) {
+    match (run.outcome(), cause) {
         (Some(Outcome::Complete), _) => Ok(run.text().to_owned()),
-        (_, Some(obstacle)) => Err(stopped(obstacle, drive)),
+        (_, Some(cause)) => Err(call_error(cause, drive)),
         (outcome, None) => {
             let reason = outcome.and_then(Outcome::reason);
             let reason =
                 reason.map_or_else(|| "it stopped".to_owned(), |reason| reason.to_string());
-            Err(ActionError::NotWhole(reason))
+            Err(ActionError::Incomplete(reason))
         }
     }
 }
@@ -403,8 +403,8 @@ fn window(source: PlanError, request: &ChatRequest) -> ActionError {
     }
 }
 
-fn stopped(obstacle: StopCause, drive: &Drive<'_>) -> ActionError {
-    match obstacle {
+fn call_error(cause: StopCause, drive: &Drive<'_>) -> ActionError {
+    match cause {
         StopCause::Backend { error, .. } => ActionError::Model(error),
         StopCause::Window(overlock_llm::PromptError::Window(source)) => {
             window(source, drive.request)
@@ -413,9 +413,9 @@ fn stopped(obstacle: StopCause, drive: &Drive<'_>) -> ActionError {
     }
 }
 
-fn driven(error: DriveError) -> ActionError {
+fn drive_error(error: DriveError) -> ActionError {
     match error {
         DriveError::Observe(source) => ActionError::Unrecorded(source),
-        other => ActionError::NotWhole(other.to_string()),
+        other => ActionError::Incomplete(other.to_string()),
     }
 }

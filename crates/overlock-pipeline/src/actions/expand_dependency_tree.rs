@@ -1,40 +1,40 @@
-//! `expand_dependency_tree`: walks from what was found to what it depends on.
+//! `expand_dependency_tree`: follows dependencies from the search results.
 
 use overlock_store::{Direction, EdgeKind, NodeId, Walk};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ActionError, Next, Perform, Place, Target, Work, exclusive};
+use super::{ActionError, KeyPath, Next, Perform, Target, Work, exclusive};
 use crate::file::Findings;
 use overlock_runs::GraphNode;
 
-/// Walks over edges from the hits of the last search.
+/// Follows edges from the results of the last search.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct ExpandDependencyTree {
-    /// Over so many edges at most (2 if nothing is said).
+    /// The maximum number of edges from a result (default 2).
     #[schemars(range(min = 0, max = 32))]
     pub max_depth: Option<u32>,
-    /// The setting that has it.
+    /// The setting with that number.
     pub max_depth_from_settings: Option<String>,
-    /// To so many nodes at most, those it starts from included (50 if nothing is said).
+    /// The maximum number of nodes, including the results (default 50).
     #[schemars(range(min = 1, max = 100_000))]
     pub max_nodes: Option<u32>,
-    /// The setting that has it.
+    /// The setting with that number.
     pub max_nodes_from_settings: Option<String>,
-    /// Over edges of these kinds; over all if nothing is said.
+    /// The kinds of edges to follow; all by default.
     #[schemars(length(min = 1))]
     pub edge_types: Option<Vec<EdgeType>>,
-    /// The setting that has them.
+    /// The setting with these kinds.
     pub edge_types_from_settings: Option<String>,
-    /// Which way.
+    /// The direction.
     #[serde(default)]
     pub direction: WalkDirection,
 }
 
-/// What an edge says.
+/// A kind of edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names say it, and are those of the store")]
+#[expect(missing_docs, reason = "the names are those of the store")]
 pub enum EdgeType {
     Calls,
     References,
@@ -59,16 +59,16 @@ impl From<EdgeType> for EdgeKind {
     }
 }
 
-/// Which way edges are followed.
+/// The direction in which edges are followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WalkDirection {
-    /// To what a node depends on.
+    /// From a node to what it depends on.
     #[default]
     Forward,
-    /// To what depends on it.
+    /// From a node to what depends on it.
     Backward,
-    /// Both.
+    /// In both directions.
     Both,
 }
 
@@ -77,21 +77,21 @@ impl Perform for ExpandDependencyTree {
         Vec::new()
     }
 
-    fn settings(&self) -> Vec<(Place, &str)> {
+    fn settings(&self) -> Vec<(KeyPath, &str)> {
         let named = [
             ("max_depth_from_settings", &self.max_depth_from_settings),
             ("max_nodes_from_settings", &self.max_nodes_from_settings),
         ];
         let named = named.into_iter();
         named
-            .filter_map(|(key, name)| Some((Place::of(key), name.as_deref()?)))
+            .filter_map(|(key, name)| Some((KeyPath::of(key), name.as_deref()?)))
             .collect()
     }
 
-    fn list_settings(&self) -> Vec<(Place, &str)> {
+    fn list_settings(&self) -> Vec<(KeyPath, &str)> {
         let named = self.edge_types_from_settings.as_deref();
         named
-            .map(|name| (Place::of("edge_types_from_settings"), name))
+            .map(|name| (KeyPath::of("edge_types_from_settings"), name))
             .into_iter()
             .collect()
     }
@@ -173,7 +173,7 @@ impl Perform for ExpandDependencyTree {
     }
 }
 
-/// The kinds that a setting names, which the checker has looked at.
+/// The kinds listed in a setting, which was checked before the run.
 fn named_kinds(setting: Option<&serde_json::Value>) -> Vec<EdgeKind> {
     let names = setting.and_then(serde_json::Value::as_array);
     let names = names.into_iter().flatten();

@@ -1,4 +1,4 @@
-//! `fetch_node_texts`: the texts of what was found, under a budget of their own.
+//! `fetch_node_texts`: loads the texts of nodes within a budget.
 
 use std::collections::HashSet;
 
@@ -11,41 +11,40 @@ use super::{ActionError, Next, Perform, Target, Work, exclusive};
 use crate::file::Findings;
 use overlock_runs::NodeText;
 
-/// Fetches the texts of the hits and of the nodes around them.
+/// Loads the texts of the search results and of related nodes.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct FetchNodeTexts {
-    /// The tokens that all texts may have together (70 % of `max_context_tokens` if nothing is
-    /// said).
+    /// The maximum tokens of all texts together (default: 70 % of `max_context_tokens`).
     #[schemars(range(min = 1))]
     pub budget_tokens: Option<u64>,
-    /// The characters that they may have, instead.
+    /// The maximum characters, instead of tokens.
     #[schemars(range(min = 1))]
     pub max_chars: Option<u64>,
-    /// Whose texts come first.
+    /// Which texts come first.
     #[serde(default)]
     pub prioritization: Prioritization,
 }
 
-/// Whose texts come first.
+/// Which texts come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Prioritization {
-    /// The hits, then the nodes around them.
+    /// The search results, then related nodes.
     #[default]
     SeedFirst,
-    /// The nodes around the hits, then the hits.
+    /// Related nodes, then the search results.
     GraphFirst,
-    /// One of the hits, one of the nodes around them, in turn.
+    /// Search results and related nodes in turn.
     Balanced,
 }
 
 impl FetchNodeTexts {
-    /// The tokens of the budget, if it is one of tokens.
+    /// The budget in tokens, if it is not in characters.
     pub(crate) fn tokens(&self, max_context_tokens: Option<u64>) -> Option<u64> {
         match (self.budget_tokens, self.max_chars) {
             (Some(tokens), _) => Some(tokens),
             (None, Some(_)) => None,
-            // In parts, so that no setting is too large.
+            // Divides first, to avoid overflow.
             (None, None) => max_context_tokens.map(|max| max / 10 * 7 + max % 10 * 7 / 10),
         }
     }
@@ -77,7 +76,7 @@ impl Perform for FetchNodeTexts {
         for node in nodes {
             let left = limit - spent;
             let size = match tokens {
-                Some(_) => work.counter.count_up_to(&node.text, left),
+                Some(_) => work.world.counter.count_up_to(&node.text, left),
                 None => Some(node.text.chars().count() as u64).filter(|chars| *chars <= left),
             };
             let Some(size) = size else {
@@ -103,7 +102,7 @@ impl Perform for FetchNodeTexts {
     }
 }
 
-/// The ids in their order, each once.
+/// The ids in order, without duplicates.
 fn order<'a>(
     prioritization: Prioritization,
     seeds: impl Iterator<Item = &'a str>,
@@ -111,7 +110,7 @@ fn order<'a>(
 ) -> Vec<NodeId> {
     let seeds: Vec<&str> = seeds.collect();
     let known: HashSet<&str> = seeds.iter().copied().collect();
-    // A walk begins with those it starts from.
+    // A walk includes the nodes it starts from.
     let graph: Vec<&str> = graph.filter(|id| !known.contains(id)).collect();
     let all: Vec<&str> = match prioritization {
         Prioritization::SeedFirst => seeds.into_iter().chain(graph).collect(),

@@ -1,18 +1,18 @@
-//! `finalize`: the answer of the run.
+//! `finalize`: sets the answer of the run.
 
 use overlock_store::NewMessage;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ActionError, Next, Perform, Place, Target, Work};
+use super::{ActionError, KeyPath, Next, Perform, Target, Work};
 use crate::source::Source;
 
-/// Takes the answer, and keeps question and answer in the conversation.
+/// Sets the answer, and stores question and answer in the conversation.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct Finalize {
-    /// What the answer is: `last_model_response`, if nothing is said.
+    /// The field with the answer; by default `last_model_response`.
     pub answer_from: Option<String>,
-    /// Whether question and answer go into the conversation of the session.
+    /// Whether to store question and answer in the session's room.
     #[serde(default = "store_turn")]
     pub store_turn: bool,
 }
@@ -21,7 +21,7 @@ fn store_turn() -> bool {
     true
 }
 
-/// So many messages are looked at for a turn that was kept already.
+/// How many messages are searched for a turn that was already stored.
 const LOOK_BACK: u32 = 200;
 
 impl Perform for Finalize {
@@ -29,7 +29,7 @@ impl Perform for Finalize {
         Vec::new()
     }
 
-    fn sources(&self) -> Vec<(Place, &str)> {
+    fn sources(&self) -> Vec<(KeyPath, &str)> {
         super::optional_source("answer_from", self.answer_from.as_deref())
     }
 
@@ -40,15 +40,15 @@ impl Perform for Finalize {
             work.warn("the answer is empty");
         }
         if self.store_turn {
-            keep_turn(&answer, work)?;
+            store_turn_once(&answer, work)?;
         }
         work.state.answer = Some(answer);
         Ok(Next::Onward)
     }
 }
 
-/// Posts question and answer, unless a run that died just after that did so already.
-fn keep_turn(answer: &str, work: &mut Work<'_>) -> Result<(), ActionError> {
+/// Posts question and answer, unless the run was interrupted after posting them.
+fn store_turn_once(answer: &str, work: &mut Work<'_>) -> Result<(), ActionError> {
     let Some(room) = work.state.session_id.clone() else {
         work.note("stored", false);
         return Ok(());
@@ -56,14 +56,14 @@ fn keep_turn(answer: &str, work: &mut Work<'_>) -> Result<(), ActionError> {
     let (store, at) = (work.world.store, work.world.began_at);
     let question = work.state.user_question.as_str();
     let messages = store.messages(&room, LOOK_BACK)?;
-    // Both are posted together, with the time of the run's beginning: no other has both.
-    let is_kept = messages.windows(2).any(|pair| {
+    // Both messages have the start time of the run, which identifies them.
+    let is_stored = messages.windows(2).any(|pair| {
         pair.iter().all(|message| message.at == at)
             && pair[0].text == question
             && pair[1].text == answer
     });
-    if !is_kept {
-        let says = |sender, role, text| NewMessage {
+    if !is_stored {
+        let message = |sender, role, text| NewMessage {
             sender,
             role,
             text,
@@ -72,8 +72,8 @@ fn keep_turn(answer: &str, work: &mut Work<'_>) -> Result<(), ActionError> {
         store.post(
             &room,
             &[
-                says("user", "user", question),
-                says(work.pipeline_name, "assistant", answer),
+                message("user", "user", question),
+                message(work.pipeline_name, "assistant", answer),
             ],
         )?;
     }

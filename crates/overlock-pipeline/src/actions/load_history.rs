@@ -1,4 +1,4 @@
-//! `load_history`: what was said before.
+//! `load_history`: loads the earlier conversation.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,11 +9,11 @@ use overlock_runs::{Role, Turn};
 /// Loads the last messages of a room into the history.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct LoadHistory {
-    /// How many messages at most.
+    /// The maximum number of messages.
     #[serde(default = "limit")]
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: u32,
-    /// The room; that of the session, if none is named.
+    /// The room; by default that of the session.
     #[schemars(length(min = 1))]
     pub room: Option<String>,
 }

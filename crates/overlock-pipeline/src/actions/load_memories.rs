@@ -1,4 +1,4 @@
-//! `load_memories`: what a persona remembers.
+//! `load_memories`: loads the memories of a persona.
 
 use overlock_budget::MemoryOptions;
 use overlock_llm::remembered_since;
@@ -9,21 +9,21 @@ use serde::Deserialize;
 use super::{ActionError, Next, Perform, Target, Work};
 use overlock_runs::Remembered;
 
-/// Loads what is important and recent into the memories, which every call is planned with.
+/// Loads important and recent memories, which are offered to every call.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct LoadMemories {
-    /// Whose memories.
+    /// The persona.
     #[schemars(length(min = 1))]
     pub persona: String,
-    /// How important one must be at least.
+    /// The minimum importance.
     #[serde(default = "min_importance")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub min_importance: f64,
-    /// How old one may be.
+    /// The maximum age in days.
     #[serde(default = "max_age_days")]
     #[schemars(range(min = 0.0))]
     pub max_age_days: f64,
-    /// How many at most.
+    /// The maximum number of memories.
     #[serde(default = "limit")]
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: u32,

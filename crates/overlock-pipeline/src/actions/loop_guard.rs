@@ -1,21 +1,21 @@
-//! `loop_guard`: lets a run pass so many times.
+//! `loop_guard`: limits how often a loop is repeated.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{ActionError, Next, Perform, Place, Target, Work, exclusive};
+use super::{ActionError, KeyPath, Next, Perform, Target, Work, exclusive};
 use crate::file::Findings;
 
-/// Counts how often a run comes by.
+/// Counts the repetitions of a loop.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct LoopGuard {
-    /// How often it may pass.
+    /// How often a run may pass.
     pub max_turn_loops: Option<u64>,
-    /// The setting that says so; `max_turn_loops` if nothing is said.
+    /// The setting with that number; by default `max_turn_loops`.
     pub max_turn_loops_from_settings: Option<String>,
-    /// Where it goes as long as it may pass.
+    /// The next step while the run may pass.
     pub on_allow: String,
-    /// Where it goes after that.
+    /// The next step after that.
     pub on_deny: String,
 }
 
@@ -34,11 +34,11 @@ impl Perform for LoopGuard {
         ]
     }
 
-    fn settings(&self) -> Vec<(Place, &str)> {
+    fn settings(&self) -> Vec<(KeyPath, &str)> {
         match (self.max_turn_loops, &self.max_turn_loops_from_settings) {
             (Some(_), _) => Vec::new(),
-            (None, Some(name)) => vec![(Place::of("max_turn_loops_from_settings"), name)],
-            (None, None) => vec![(Place::of("action"), self.setting())],
+            (None, Some(name)) => vec![(KeyPath::of("max_turn_loops_from_settings"), name)],
+            (None, None) => vec![(KeyPath::of("action"), self.setting())],
         }
     }
 

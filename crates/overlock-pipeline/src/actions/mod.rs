@@ -1,4 +1,4 @@
-//! What a step can do: one file for each action. No action knows another.
+//! The actions of steps, one file each. They do not depend on each other.
 
 mod call_model;
 mod expand_dependency_tree;
@@ -17,7 +17,7 @@ mod set_variables;
 #[cfg(test)]
 mod tests;
 
-use overlock_budget::{CountTokens, PlanError, Provenance};
+use overlock_budget::PlanError;
 use overlock_llm::{BackendError, Usage};
 use overlock_store::StoreError;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -48,41 +48,40 @@ pub use search_nodes::{FilterLanguage, Filters, SearchNodes, SearchType};
 pub use send::Send;
 pub use set_variables::{SetRule, SetVariables, Transform};
 
-/// One kind of step: its configuration, what can be wrong with it, and what it does.
+/// A kind of step: its configuration, checks and execution.
 pub(crate) trait Perform {
-    /// The steps that it names.
+    /// The steps that it can lead to or sends mail to.
     fn targets(&self) -> Vec<Target<'_>>;
 
-    /// The fields of the state that it names.
-    fn sources(&self) -> Vec<(Place, &str)> {
+    /// The state fields that it reads.
+    fn sources(&self) -> Vec<(KeyPath, &str)> {
         Vec::new()
     }
 
-    /// The settings that it takes a whole number from.
-    fn settings(&self) -> Vec<(Place, &str)> {
+    /// The settings from which it takes a whole number.
+    fn settings(&self) -> Vec<(KeyPath, &str)> {
         Vec::new()
     }
 
-    /// The settings that it takes a list of kinds of edges from.
-    fn list_settings(&self) -> Vec<(Place, &str)> {
+    /// The settings from which it takes a list of edge types.
+    fn list_settings(&self) -> Vec<(KeyPath, &str)> {
         Vec::new()
     }
 
-    /// Says what is wrong that a schema cannot tell.
+    /// Reports problems that a schema cannot detect.
     fn check(&self, findings: &mut Findings<'_>) {
         let _ = findings;
     }
 
-    /// Does it. An error changes nothing of what matters: the state of a step that failed is
-    /// thrown away.
+    /// Executes the step. After an error its changes of the state are discarded.
     async fn perform(&self, work: &mut Work<'_>) -> Result<Next, ActionError>;
 }
 
-/// Where something stands in a step.
+/// The path of a value in a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place(pub(crate) Vec<String>);
+pub(crate) struct KeyPath(pub(crate) Vec<String>);
 
-impl Place {
+impl KeyPath {
     pub(crate) fn of(key: &str) -> Self {
         Self(vec![key.to_owned()])
     }
@@ -96,21 +95,21 @@ impl Place {
     }
 }
 
-/// A step that another one names.
+/// A step that another step names.
 #[derive(Clone, Debug)]
 pub(crate) struct Target<'a> {
-    pub(crate) place: Place,
+    pub(crate) path: KeyPath,
     pub(crate) step: &'a str,
-    /// What it is called where it begins.
+    /// The name of the transition.
     pub(crate) label: String,
-    /// Whether only mail goes there.
+    /// Whether it is only sent mail.
     pub(crate) is_mail: bool,
 }
 
 impl<'a> Target<'a> {
     pub(crate) fn new(key: &str, step: &'a str) -> Self {
         Self {
-            place: Place::of(key),
+            path: KeyPath::of(key),
             step,
             label: key.to_owned(),
             is_mail: false,
@@ -125,116 +124,112 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Where a run goes after a step.
+/// Which step follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// To the step that the action chose.
+    /// The step chosen by the action.
     To(String),
-    /// To the step's own `next`, or to the end.
+    /// The step's `next`; without one the run ends.
     Onward,
 }
 
-/// What a step works with.
+/// The context of a step's execution.
 pub(crate) struct Work<'a> {
     pub(crate) step_id: &'a str,
-    /// Whether the step says where to go on.
+    /// Whether the step has a `next`.
     pub(crate) has_next: bool,
     pub(crate) pipeline_name: &'a str,
     pub(crate) settings: &'a Settings,
     pub(crate) world: &'a World<'a>,
-    /// Who counts, by what name, and what the figures are worth.
-    pub(crate) counter: &'a dyn CountTokens,
-    pub(crate) counter_name: &'a str,
-    pub(crate) provenance: Provenance,
     pub(crate) state: &'a mut State,
-    /// What models have answered in this step, and where more of it is kept.
+    /// The model answers of this step, which are recorded here.
     pub(crate) answers: Answers<'a>,
-    /// What the trace tells of it.
-    pub(crate) told: Map<String, Value>,
+    /// What the action adds to the trace event.
+    pub(crate) notes: Map<String, Value>,
 }
 
 impl Work<'_> {
-    /// Tells something in the trace.
+    /// Adds a value to the trace event.
     pub(crate) fn note(&mut self, key: &str, value: impl Serialize) {
         let value = serde_json::to_value(value).unwrap_or_default();
-        self.told.insert(key.to_owned(), value);
+        self.notes.insert(key.to_owned(), value);
     }
 
-    /// All that was told, with what the answers of models took.
-    pub(crate) fn into_told(mut self) -> Map<String, Value> {
+    /// All notes, with the usage of model calls.
+    pub(crate) fn into_notes(mut self) -> Map<String, Value> {
         if let Some(retried) = self.answers.retried.take() {
             self.warn(&retried.to_string());
         }
-        let (mut told, usage) = (self.told, self.answers.usage());
+        let (mut notes, usage) = (self.notes, self.answers.usage());
         if !self.answers.is_empty() {
-            told.extend(self.answers.calls());
+            notes.extend(self.answers.calls());
         }
         if usage != Usage::default() {
-            told.insert("usage".to_owned(), json!(usage));
+            notes.insert("usage".to_owned(), json!(usage));
             if let Some(peak) = self.answers.peak_tokens() {
-                told.insert("peak_tokens".to_owned(), peak.into());
+                notes.insert("peak_tokens".to_owned(), peak.into());
             }
-            let by = self.answers.counted_by();
-            told.insert("counted_by".to_owned(), json!(by));
+            let counted_by = self.answers.counted_by();
+            notes.insert("counted_by".to_owned(), json!(counted_by));
         }
-        told
+        notes
     }
 
-    /// Tells which way was chosen.
+    /// Notes which transition was chosen.
     pub(crate) fn decide(&mut self, decision: &str) {
         self.note("decision", decision);
     }
 
-    /// Tells what somebody should look at.
+    /// Notes a warning.
     pub(crate) fn warn(&mut self, warning: &str) {
-        let warnings = self.told.entry("warnings").or_insert_with(|| json!([]));
+        let warnings = self.notes.entry("warnings").or_insert_with(|| json!([]));
         if let Some(warnings) = warnings.as_array_mut() {
             warnings.push(warning.into());
         }
     }
 }
 
-/// Why a step could not be done.
+/// Why a step failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActionError {
-    /// The texts alone are more than the context may hold.
+    /// The new texts alone exceed the context budget.
     #[error(
         "PIPELINE_BUDGET_MISCONFIG: fetch_node_texts produced retrieval texts that cannot fit \
          into settings.max_context_tokens (incoming_tokens={incoming_tokens} max={max})"
     )]
     BudgetMisconfig {
-        /// What they take.
+        /// The tokens of the new texts.
         incoming_tokens: u64,
-        /// What there is.
+        /// The budget.
         max: u64,
     },
-    /// A step that needs a setting has none.
+    /// A required setting is missing.
     #[error("`settings.{name}` is missing")]
     MissingSetting {
-        /// Which.
+        /// The setting.
         name: String,
     },
-    /// What a step reads from is not there.
+    /// The field that a step reads does not exist.
     #[error(transparent)]
     Source(#[from] UnknownSource),
-    /// There is nothing to look for.
-    #[error("there is nothing to look for: neither a response nor a question")]
+    /// There is no query to search for.
+    #[error("no query: the run has neither a response nor a question")]
     NoQuery,
-    /// Nobody makes vectors.
-    #[error("a search by meaning needs an embedding model, and none is named")]
+    /// Semantic search without an embedding model.
+    #[error("semantic search needs an embedding model, and none is set")]
     NoEmbedder,
-    /// A value does not fit where it is to go.
-    #[error("`{field}` cannot be set to that: {reason}")]
+    /// A value has the wrong type for its field.
+    #[error("`{field}` cannot be set to this value: {reason}")]
     CannotSet {
-        /// Where.
+        /// The field.
         field: String,
-        /// Why not.
+        /// The expected type.
         reason: String,
     },
-    /// No route leads on.
-    #[error("no route is called what the response says; there are {routes}")]
+    /// The response matches no route.
+    #[error("the response matches none of the routes {routes}")]
     NoRoute {
-        /// The routes there are.
+        /// The names of the routes.
         routes: String,
     },
     /// The prompt does not fit the window.
@@ -245,27 +240,27 @@ pub enum ActionError {
         /// Why.
         source: PlanError,
     },
-    /// The model is not known to whoever runs the pipeline.
-    #[error("`{model}` cannot be asked: {reason}")]
+    /// The program that runs the pipeline cannot call the model.
+    #[error("cannot call the model `{model}`: {reason}")]
     NoModel {
-        /// Which.
+        /// The model.
         model: String,
         /// Why.
         reason: String,
     },
-    /// The request is none.
-    #[error("the prompt is no request: {0}")]
+    /// The request is not valid.
+    #[error("the prompt does not make a valid request: {0}")]
     Request(String),
-    /// The model failed.
-    #[error("the model could not be asked")]
+    /// The model call failed.
+    #[error("the model call failed")]
     Model(#[source] BackendError),
-    /// The document could not be made whole.
-    #[error("the model's JSON could not be made whole: {0}")]
-    NotWhole(String),
-    /// What happened could not be kept.
-    #[error("what the model answered could not be recorded")]
+    /// The document is incomplete.
+    #[error("the model's JSON could not be completed: {0}")]
+    Incomplete(String),
+    /// The answer could not be stored.
+    #[error("the model's answer could not be recorded")]
     Unrecorded(#[source] Box<dyn std::error::Error + std::marker::Send + Sync>),
-    /// The store does not hold what is searched.
+    /// The store does not hold the repository.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
     /// The store failed.
@@ -274,7 +269,7 @@ pub enum ActionError {
 }
 
 impl ActionError {
-    /// What would help, if that is known.
+    /// What would help, if known.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::BudgetMisconfig { .. } => {
@@ -283,7 +278,7 @@ impl ActionError {
             }
             Self::Source(error) => error.hint(),
             Self::NoEmbedder => {
-                "name one (`--embed MODEL`), or search by `search_type: keyword`".to_owned()
+                "set one with `--embed MODEL`, or use `search_type: keyword`".to_owned()
             }
             Self::NoQuery => "give the run a question".to_owned(),
             Self::Repository(error) => return error.hint(),
@@ -299,23 +294,23 @@ impl ActionError {
 
 fn exclusive(findings: &mut Findings<'_>, one: &str, other: &str) {
     findings.error(
-        &Place::of(other),
-        &format!("`{one}` and `{other}` are both there, but only one of them may be"),
-        "leave one of them out",
+        &KeyPath::of(other),
+        &format!("`{one}` and `{other}` cannot be combined"),
+        "remove one of them",
     );
 }
 
-fn optional_source<'a>(key: &str, source: Option<&'a str>) -> Vec<(Place, &'a str)> {
+fn optional_source<'a>(key: &str, source: Option<&'a str>) -> Vec<(KeyPath, &'a str)> {
     source
-        .map(|source| (Place::of(key), source))
+        .map(|source| (KeyPath::of(key), source))
         .into_iter()
         .collect()
 }
 
-/// Writes the list of actions once.
+/// Defines [`Action`] from the list of actions.
 macro_rules! actions {
     ($($name:literal = $action:ident,)+) => {
-        /// What a step does.
+        /// The action of a step.
         #[derive(Clone, Debug)]
         #[expect(missing_docs, reason = "each is documented where it is defined")]
         pub enum Action {
@@ -333,7 +328,7 @@ macro_rules! actions {
                 }
             }
 
-            /// The action of this name with this configuration, if there is one.
+            /// Reads the configuration of an action; nothing if there is no action of this name.
             pub(crate) fn read(name: &str, config: Value) -> Option<Result<Self, serde_json::Error>> {
                 match name {
                     $($name => Some(serde_json::from_value(config).map(Self::$action)),)+
@@ -341,7 +336,7 @@ macro_rules! actions {
                 }
             }
 
-            /// What the configuration of the action of this name looks like.
+            /// The schema of the configuration of this action.
             pub(crate) fn schema(name: &str, generator: &mut SchemaGenerator) -> Option<Schema> {
                 match name {
                     $($name => Some($action::json_schema(generator)),)+
@@ -355,19 +350,19 @@ macro_rules! actions {
                 }
             }
 
-            pub(crate) fn sources(&self) -> Vec<(Place, &str)> {
+            pub(crate) fn sources(&self) -> Vec<(KeyPath, &str)> {
                 match self {
                     $(Self::$action(action) => action.sources(),)+
                 }
             }
 
-            pub(crate) fn settings(&self) -> Vec<(Place, &str)> {
+            pub(crate) fn settings(&self) -> Vec<(KeyPath, &str)> {
                 match self {
                     $(Self::$action(action) => action.settings(),)+
                 }
             }
 
-            pub(crate) fn list_settings(&self) -> Vec<(Place, &str)> {
+            pub(crate) fn list_settings(&self) -> Vec<(KeyPath, &str)> {
                 match self {
                     $(Self::$action(action) => action.list_settings(),)+
                 }

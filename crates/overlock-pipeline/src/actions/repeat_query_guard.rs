@@ -1,19 +1,19 @@
-//! `repeat_query_guard`: has this been looked for already?
+//! `repeat_query_guard`: detects repeated queries.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::search_nodes::query;
-use super::{ActionError, Next, Perform, Place, Target, Work};
+use super::{ActionError, KeyPath, Next, Perform, Target, Work};
 
-/// Keeps a run from looking for the same thing twice.
+/// Checks whether a query was already used in this run.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct RepeatQueryGuard {
-    /// Where it goes if this has not been asked in this run.
+    /// The next step for a new query.
     pub on_ok: String,
-    /// Where it goes if it has.
+    /// The next step for a repeated query.
     pub on_repeat: String,
-    /// What is asked: `last_model_response` if there is one, else `user_question`.
+    /// The field with the query; by default `last_model_response` if it is set, else `user_question`.
     pub query_from: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl Perform for RepeatQueryGuard {
         ]
     }
 
-    fn sources(&self) -> Vec<(Place, &str)> {
+    fn sources(&self) -> Vec<(KeyPath, &str)> {
         super::optional_source("query_from", self.query_from.as_deref())
     }
 

@@ -1,60 +1,60 @@
-//! `search_nodes`: finds what the store knows about the question.
+//! `search_nodes`: searches the store.
 
 use overlock_store::{Filter, Hit, PathPattern, Query, Search, Vector};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{ActionError, Next, Perform, Place, Target, Work};
+use super::{ActionError, KeyPath, Next, Perform, Target, Work};
 use crate::repository::check_repository;
 use crate::source::Source;
 use overlock_runs::{SearchHit, State};
 
-/// Finds nodes by words, by meaning, or by both. What is in the context already stays.
+/// Searches nodes by keywords, by vectors or both. The context is unchanged.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct SearchNodes {
-    /// By words, by meaning, or by both.
+    /// The kind of search.
     #[serde(default)]
     pub search_type: SearchType,
-    /// How many nodes at most.
+    /// The maximum number of results.
     #[serde(default = "top_k")]
     #[schemars(range(min = 1, max = 1000))]
     pub top_k: u32,
-    /// Where to look.
+    /// Restrictions of the search.
     #[serde(default)]
     pub filters: Filters,
-    /// What to look for: `last_model_response` if there is one, else `user_question`.
+    /// The field with the query; by default `last_model_response` if it is set, else `user_question`.
     pub query_from: Option<String>,
 }
 
-/// How nodes are found.
+/// The kind of search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchType {
-    /// By words.
+    /// By keywords.
     #[default]
     Keyword,
-    /// By meaning.
+    /// By vectors.
     Semantic,
-    /// By both, those first that come early in either.
+    /// By both; ranks the nodes that come early in either.
     Hybrid,
 }
 
-/// Where nodes are looked for.
+/// Restrictions of a search.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct Filters {
-    /// Only in this repository; the one of the run, if it names none.
+    /// The repository; by default that of the run.
     #[schemars(length(min = 1))]
     pub repository: Option<String>,
-    /// Only in this language.
+    /// The language.
     pub language: Option<FilterLanguage>,
-    /// Only in files whose path is this, begins with this folder, or looks like this: `src/**/*.cs`.
+    /// The path: a file, a folder, or a pattern such as `src/**/*.cs`.
     #[schemars(length(min = 1))]
     pub path: Option<String>,
 }
 
-/// A language to look in.
+/// A language to search in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FilterLanguage {
@@ -62,7 +62,7 @@ pub enum FilterLanguage {
     Sql,
     /// .NET.
     Dotnet,
-    /// Anything else.
+    /// Any other.
     Unknown,
 }
 
@@ -81,7 +81,7 @@ fn top_k() -> u32 {
 }
 
 impl SearchNodes {
-    /// The repository that it searches, if only one.
+    /// The repository to search; nothing for all.
     pub(crate) fn repository<'a>(&'a self, state: &'a State) -> Option<&'a str> {
         let own = self.filters.repository.as_deref();
         own.or(state.repository.as_deref())
@@ -93,7 +93,7 @@ impl Perform for SearchNodes {
         Vec::new()
     }
 
-    fn sources(&self) -> Vec<(Place, &str)> {
+    fn sources(&self) -> Vec<(KeyPath, &str)> {
         super::optional_source("query_from", self.query_from.as_deref())
     }
 
@@ -137,12 +137,12 @@ impl Perform for SearchNodes {
                 .map(|hit| json!({ "id": hit.node.id, "path": hit.node.path, "name": hit.node.qualified, "score": hit.score }))
                 .collect::<Vec<_>>(),
         );
-        work.state.search_hits = hits.into_iter().map(found).collect();
+        work.state.search_hits = hits.into_iter().map(search_hit).collect();
         Ok(Next::Onward)
     }
 }
 
-fn found(hit: Hit) -> SearchHit {
+fn search_hit(hit: Hit) -> SearchHit {
     SearchHit {
         id: hit.node.id.as_str().to_owned(),
         repository: hit.node.repository,
@@ -153,7 +153,7 @@ fn found(hit: Hit) -> SearchHit {
     }
 }
 
-/// What is looked for.
+/// The query of a search.
 pub(super) fn query(from: Option<&str>, work: &Work<'_>) -> Result<String, ActionError> {
     let text = match from {
         Some(source) => Source::read(source)?.text(work.state)?,

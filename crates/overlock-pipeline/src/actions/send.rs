@@ -1,4 +1,4 @@
-//! `send`: mail for another step.
+//! `send`: sends mail to another step.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,19 +8,19 @@ use super::{ActionError, Next, Perform, Target, Work};
 use crate::source::response_field;
 use overlock_runs::Mail;
 
-/// Leaves a message for a step, which takes it when it is entered.
+/// Sends a message to a step, which is delivered when a run enters it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct Send {
-    /// Who it is for.
+    /// The step to send it to.
     pub target_step_id: String,
-    /// What it is about.
+    /// The topic.
     #[schemars(length(min = 1))]
     pub topic: String,
-    /// What else it says.
+    /// The content.
     #[serde(default)]
     pub payload: Value,
-    /// Send it only if the last response, read as JSON, has this field and it is neither false,
-    /// null, zero nor empty.
+    /// Send it only if this field of the JSON response is set and is neither false, null, zero nor
+    /// empty.
     #[schemars(length(min = 1))]
     pub when: Option<String>,
 }
@@ -33,7 +33,7 @@ impl Perform for Send {
     async fn perform(&self, work: &mut Work<'_>) -> Result<Next, ActionError> {
         if let Some(field) = &self.when {
             let value = response_field(work.state, field);
-            if !value.is_some_and(|value| is_telling(&value)) {
+            if !value.is_some_and(|value| is_truthy(&value)) {
                 work.note("sent", false);
                 work.note("why", format!("the last response does not have `{field}`"));
                 return Ok(Next::Onward);
@@ -49,8 +49,8 @@ impl Perform for Send {
     }
 }
 
-/// Whether a value says yes.
-fn is_telling(value: &Value) -> bool {
+/// Whether a value counts as true.
+fn is_truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(is) => *is,

@@ -1,62 +1,62 @@
-//! `set_variables`: moves what a run knows from one place to another.
+//! `set_variables`: sets fields of the state.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::{ActionError, Next, Perform, Place, Target, Work};
+use super::{ActionError, KeyPath, Next, Perform, Target, Work};
 use crate::context::joined;
 use crate::file::Findings;
 use crate::source::{Field, Source};
 use overlock_runs::State;
 
-/// Sets fields of the state by rules: all of them or, if one fails, none.
+/// Sets fields of the state by rules. If one fails, none is applied.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct SetVariables {
-    /// The rules, each of which sees what those before it did.
+    /// The rules, applied in order.
     #[schemars(length(min = 1))]
     pub rules: Vec<SetRule>,
 }
 
-/// One thing to set.
+/// A rule that sets one field.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct SetRule {
-    /// What to set: a field of the state, or a variable (`variables.NAME`, or a name of its own).
+    /// The field to set, or a variable (`variables.NAME`).
     #[schemars(length(min = 1))]
     pub set: String,
-    /// The field that it is set from.
+    /// The field to copy from.
     #[schemars(length(min = 1))]
     pub from: Option<String>,
-    /// The value that it is set to.
+    /// The value to set.
     #[serde(default, deserialize_with = "present")]
     #[schemars(with = "Value")]
     pub value: Option<Value>,
-    /// What is done to the value on the way.
+    /// How to convert the value.
     #[serde(default)]
     pub transform: Transform,
 }
 
-/// What is done to a value on the way.
+/// How to convert a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Transform {
-    /// Nothing.
+    /// Unchanged.
     #[default]
     Copy,
-    /// A list of it, unless it is one; of nothing an empty one.
+    /// As a list: a single value becomes a list of one, null an empty list.
     ToList,
-    /// Its lines, without blank ones.
+    /// As its lines, without blank ones.
     SplitLines,
-    /// The JSON in it, even if it was cut or is malformed.
+    /// As the JSON it contains, even if that is cut or malformed.
     ParseJson,
-    /// Blocks of context: a text is one block, a list is one for each; blank ones are left out.
+    /// As context blocks: one for a text, one per item of a list, without blank ones.
     ToContextBlocks,
-    /// Nothing at all: empty.
+    /// Clears the field.
     Clear,
 }
 
-/// What is there is a value, even if it is null.
+/// Distinguishes a null value from a missing one.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -66,41 +66,41 @@ impl Perform for SetVariables {
         Vec::new()
     }
 
-    fn sources(&self) -> Vec<(Place, &str)> {
+    fn sources(&self) -> Vec<(KeyPath, &str)> {
         let rules = self.rules.iter().enumerate();
         rules
             .filter_map(|(index, rule)| {
-                Some((Place::item("rules", index, "from"), rule.from.as_deref()?))
+                Some((KeyPath::item("rules", index, "from"), rule.from.as_deref()?))
             })
             .collect()
     }
 
     fn check(&self, findings: &mut Findings<'_>) {
         for (index, rule) in self.rules.iter().enumerate() {
-            let place = |key| Place::item("rules", index, key);
+            let path = |key| KeyPath::item("rules", index, key);
             if let Err(error) = Field::read(&rule.set) {
-                findings.error(&place("set"), &error.to_string(), &error.hint());
+                findings.error(&path("set"), &error.to_string(), &error.hint());
             }
             if let (Ok(field), Some(value)) = (Field::read(&rule.set), &rule.value) {
                 let value = transformed(value.clone(), rule.transform);
                 if let Err(reason) = field.set(&mut State::default(), value) {
                     findings.error(
-                        &place("value"),
-                        &format!("`{}` cannot be set to that: {reason}", rule.set),
-                        "give it a value of the kind that the field holds, or use a `transform`",
+                        &path("value"),
+                        &format!("`{}` cannot be set to this value: {reason}", rule.set),
+                        "use a value of the field's type, or a `transform`",
                     );
                 }
             }
             match (&rule.from, &rule.value, rule.transform) {
                 (Some(_), Some(_), _) => findings.error(
-                    &place("value"),
-                    "`from` and `value` are both there, but only one of them may be",
-                    "leave one of them out",
+                    &path("value"),
+                    "`from` and `value` cannot be combined",
+                    "remove one of them",
                 ),
                 (None, None, transform) if transform != Transform::Clear => findings.error(
-                    &place("set"),
-                    "nothing says what it is set to",
-                    "give it `from: FIELD` or `value: …`",
+                    &path("set"),
+                    "the rule has neither `from` nor `value`",
+                    "add `from: FIELD` or `value: …`",
                 ),
                 _ => {}
             }
@@ -109,7 +109,7 @@ impl Perform for SetVariables {
 
     async fn perform(&self, work: &mut Work<'_>) -> Result<Next, ActionError> {
         let mut state = work.state.clone();
-        let mut told = Vec::new();
+        let mut fields_set = Vec::new();
         for rule in &self.rules {
             let field = Field::read(&rule.set)?;
             let value = match (&rule.from, &rule.value) {
@@ -124,16 +124,16 @@ impl Perform for SetVariables {
                     field: rule.set.clone(),
                     reason,
                 })?;
-            if wipes(field, &was, &state, rule) {
-                work.warn("the summary is empty: the context is gone");
+            if clears_context(field, &was, &state, rule) {
+                work.warn("the summary is empty, so the context was cleared");
             }
-            told.push(rule.set.as_str());
+            fields_set.push(rule.set.as_str());
         }
-        work.note("set", told);
+        work.note("set", fields_set);
         if state.context_blocks != work.state.context_blocks {
             let tokens = |state: &State| {
                 let blocks = state.context_blocks.iter().map(String::as_str);
-                work.counter.count(&joined(blocks))
+                work.world.counter.count(&joined(blocks))
             };
             let (before, after) = (tokens(work.state), tokens(&state));
             work.note("context_tokens_before", before);
@@ -144,8 +144,8 @@ impl Perform for SetVariables {
     }
 }
 
-/// Whether a context that was there is gone, although nobody said that it should be.
-fn wipes(field: Field<'_>, was: &Value, state: &State, rule: &SetRule) -> bool {
+/// Whether a rule cleared the context by copying an empty field, which is probably a mistake.
+fn clears_context(field: Field<'_>, was: &Value, state: &State, rule: &SetRule) -> bool {
     let had = was.as_array().is_some_and(|blocks| !blocks.is_empty());
     field == Field::CONTEXT_BLOCKS && had && state.context_blocks.is_empty() && rule.from.is_some()
 }

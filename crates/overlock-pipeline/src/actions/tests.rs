@@ -1,16 +1,16 @@
-//! What each action does with a state, and what it makes of one that it cannot use.
+//! The effect of each action on a state, and its errors.
 
 use overlock_store::{
     EdgeKind, Importance, Mention, NewFile, NewMemory, NewMessage, NewNode, NodeKind, Scope,
 };
 use serde_json::{Value, json};
 
-use crate::testing::{BEGAN_AT, Place, pipeline, with};
+use crate::testing::{BEGAN_AT, TestBed, pipeline, with};
 use overlock_runs::{EndedPipeline, PipelineOutcome};
 use overlock_runs::{Mail, Role, State, Turn};
 
-/// Runs one step, with two more that it may lead to.
-fn perform(place: &Place, settings: Value, step: Value, state: State) -> EndedPipeline {
+/// Runs one step, followed by a step `yes` or `no`.
+fn perform(bed: &TestBed, settings: Value, step: Value, state: State) -> EndedPipeline {
     let mut step = step;
     step["id"] = "it".into();
     let steps = vec![
@@ -18,7 +18,7 @@ fn perform(place: &Place, settings: Value, step: Value, state: State) -> EndedPi
         json!({ "id": "yes", "action": "set_variables", "rules": [{ "set": "variables.went", "value": "yes" }] }),
         json!({ "id": "no", "action": "set_variables", "rules": [{ "set": "variables.went", "value": "no" }] }),
     ];
-    place.run(&pipeline(settings, steps), state)
+    bed.run(&pipeline(settings, steps), state)
 }
 
 fn done(ended: &EndedPipeline) -> &State {
@@ -64,9 +64,9 @@ fn node(name: &str, text: &str) -> NewNode {
     }
 }
 
-/// A store in which `Close` calls `Note`, and `Other` is alone.
-fn shop(answers: &[&str]) -> Place {
-    let place = Place::new(answers);
+/// A store in which `Close` calls `Note`, and `Other` has no edges.
+fn shop(answers: &[&str]) -> TestBed {
+    let bed = TestBed::new(answers);
     let nodes = [
         node("Close", "void Close() { Note(); } // closes the order"),
         node("Note", "void Note() { } // writes it down"),
@@ -85,9 +85,9 @@ fn shop(answers: &[&str]) -> Place {
         mentions: &mentions,
         imports: &[],
     };
-    place.store.put_files("shop", &[file]).expect("it is kept");
-    place.store.resolve("shop").expect("it is resolved");
-    place
+    bed.store.put_files("shop", &[file]).expect("it is kept");
+    bed.store.resolve("shop").expect("it is resolved");
+    bed
 }
 
 fn asking(question: &str) -> State {
@@ -98,7 +98,7 @@ fn asking(question: &str) -> State {
 }
 
 #[test]
-fn search_finds_what_the_question_asks_and_keeps_the_context() {
+fn search_uses_the_question_and_keeps_the_context() {
     let mut state = asking("close order");
     state.context_blocks = vec!["before".to_owned()];
     let ended = perform(
@@ -113,7 +113,7 @@ fn search_finds_what_the_question_asks_and_keeps_the_context() {
 }
 
 #[test]
-fn search_prefers_what_the_model_said_last() {
+fn search_prefers_the_last_response() {
     let mut state = asking("close order");
     state.last_model_response = Some(" note \n".to_owned());
     let ended = perform(
@@ -151,12 +151,12 @@ fn a_search_in_an_unknown_repository_fails() {
 #[test]
 fn a_search_in_a_store_without_an_index_fails() {
     let step = json!({ "action": "search_nodes" });
-    let ended = perform(&Place::new(&[]), json!({}), step, asking("order"));
+    let ended = perform(&TestBed::new(&[]), json!({}), step, asking("order"));
     assert_eq!(error(&ended), "nothing is indexed in this store");
 }
 
 #[test]
-fn search_looks_only_where_its_filters_say() {
+fn search_applies_its_filters() {
     let search = |filters: Value| {
         let step = json!({ "action": "search_nodes", "filters": filters });
         let ended = perform(&shop(&[]), json!({}), step, asking("order"));
@@ -171,12 +171,12 @@ fn search_looks_only_where_its_filters_say() {
 }
 
 #[test]
-fn a_search_by_meaning_needs_somebody_who_makes_vectors() {
+fn semantic_search_needs_an_embedding_model() {
     let step = json!({ "action": "search_nodes", "search_type": "hybrid" });
     let ended = perform(&shop(&[]), json!({}), step, asking("order"));
     assert_eq!(
         error(&ended),
-        "a search by meaning needs an embedding model, and none is named"
+        "semantic search needs an embedding model, and none is set"
     );
 }
 
@@ -196,7 +196,7 @@ fn found(names: &[&str]) -> State {
 }
 
 #[test]
-fn the_tree_grows_from_the_hits() {
+fn the_tree_starts_from_the_hits() {
     let step = json!({ "action": "expand_dependency_tree", "max_depth_from_settings": "deep", "edge_types": ["calls"] });
     let ended = perform(&shop(&[]), json!({ "deep": 1 }), step, found(&["Close"]));
     let depths: Vec<u32> = done(&ended)
@@ -217,7 +217,7 @@ fn the_tree_grows_from_the_hits() {
 }
 
 #[test]
-fn a_tree_without_hits_is_none_and_says_so() {
+fn without_hits_there_is_no_tree() {
     let step = json!({ "action": "expand_dependency_tree" });
     let ended = perform(&shop(&[]), json!({}), step, State::default());
     assert_eq!(done(&ended).graph_nodes, []);
@@ -249,7 +249,7 @@ fn with_tree() -> State {
 }
 
 #[test]
-fn texts_come_in_the_order_that_was_asked_for() {
+fn texts_come_in_the_configured_order() {
     let step = |order: &str| json!({ "action": "fetch_node_texts", "budget_tokens": 100, "prioritization": order });
     assert_eq!(
         fetched(step("seed_first"), json!({}), with_tree()),
@@ -266,7 +266,7 @@ fn texts_come_in_the_order_that_was_asked_for() {
 }
 
 #[test]
-fn a_text_that_is_too_large_is_skipped_and_smaller_ones_are_still_tried() {
+fn skips_texts_that_are_too_large() {
     // `Close` has nine words, `Other` four, `Note` eight.
     let step = json!({ "action": "fetch_node_texts", "budget_tokens": 8 });
     assert_eq!(fetched(step, json!({}), with_tree()), ["Other()"]);
@@ -280,10 +280,10 @@ fn a_text_that_is_too_large_is_skipped_and_smaller_ones_are_still_tried() {
 }
 
 #[test]
-fn a_guard_lets_a_run_pass_so_many_times() {
+fn a_guard_lets_a_run_pass_a_number_of_times() {
     let guard = |state: State| {
         let step = json!({ "action": "loop_guard", "max_turn_loops_from_settings": "turns", "on_allow": "yes", "on_deny": "no" });
-        perform(&Place::new(&[]), json!({ "turns": 2 }), step, state)
+        perform(&TestBed::new(&[]), json!({ "turns": 2 }), step, state)
     };
     let first = guard(State::default());
     let second = guard(first.state.clone());
@@ -294,7 +294,7 @@ fn a_guard_lets_a_run_pass_so_many_times() {
         json!({ "action": "loop_guard", "max_turn_loops": 0, "on_allow": "yes", "on_deny": "no" });
     assert_eq!(
         went(&perform(
-            &Place::new(&[]),
+            &TestBed::new(&[]),
             json!({}),
             never,
             State::default()
@@ -305,7 +305,7 @@ fn a_guard_lets_a_run_pass_so_many_times() {
 
 fn setting(rules: &Value, state: State) -> EndedPipeline {
     let step = json!({ "action": "set_variables", "rules": rules });
-    perform(&Place::new(&[]), json!({}), step, state)
+    perform(&TestBed::new(&[]), json!({}), step, state)
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn variables_are_set_by_rules_and_transforms() {
     check(
         "Sure: ```json\n{\"a\": [1, 2",
         "parse_json",
-        // What might have been `20` is not taken for `2`.
+        // The number is dropped because it may be incomplete.
         json!({ "a": [1] }),
     );
     check("  a ", "to_context_blocks", json!(["a"]));
@@ -338,15 +338,15 @@ fn variables_are_set_by_rules_and_transforms() {
 }
 
 #[test]
-fn variables_are_set_all_or_none() {
+fn rules_are_applied_all_or_none() {
     let rules = json!([
         { "set": "variables.x", "value": 1 },
         { "set": "context_blocks", "from": "last_model_response" },
     ]);
-    let ended = setting(&rules, said("what nobody is to read in a message"));
+    let ended = setting(&rules, said("text that must not be in a message"));
     assert_eq!(
         error(&ended),
-        "`context_blocks` cannot be set to that: expected a sequence"
+        "`context_blocks` cannot be set to this value: expected a sequence"
     );
     assert!(ended.state.variables.is_empty());
 }
@@ -360,13 +360,13 @@ fn an_empty_summary_is_a_warning() {
     assert_eq!(done(&ended).context_blocks, Vec::<String>::new());
     assert_eq!(
         ended.trace[0]["warnings"],
-        json!(["the summary is empty: the context is gone"])
+        json!(["the summary is empty, so the context was cleared"])
     );
 }
 
 #[test]
-fn history_is_what_was_said_in_the_room_of_the_session() {
-    let place = Place::new(&[]);
+fn history_is_loaded_from_the_room_of_the_session() {
+    let bed = TestBed::new(&[]);
     let says = |role, text| NewMessage {
         sender: "x",
         role,
@@ -378,13 +378,13 @@ fn history_is_what_was_said_in_the_room_of_the_session() {
         says("assistant", "two"),
         says("user", "three"),
     ];
-    place.store.post("garden", &messages).expect("it is posted");
+    bed.store.post("garden", &messages).expect("it is posted");
     let state = State {
         session_id: Some("garden".to_owned()),
         ..State::default()
     };
     let ended = perform(
-        &place,
+        &bed,
         json!({}),
         json!({ "action": "load_history", "limit": 2 }),
         state,
@@ -398,7 +398,7 @@ fn history_is_what_was_said_in_the_room_of_the_session() {
         [turn(Role::Assistant, "two"), turn(Role::User, "three")]
     );
     let ended = perform(
-        &Place::new(&[]),
+        &TestBed::new(&[]),
         json!({}),
         json!({ "action": "load_history" }),
         State::default(),
@@ -410,9 +410,9 @@ fn history_is_what_was_said_in_the_room_of_the_session() {
 }
 
 #[test]
-fn memories_are_those_that_are_important_and_recent() {
+fn memories_are_important_and_recent() {
     const DAY: u64 = 24 * 60 * 60 * 1000;
-    let place = Place::new(&["Yes."]);
+    let bed = TestBed::new(&["Yes."]);
     for (text, importance, days) in [
         ("old", 0.9, 8),
         ("dull", 0.5, 1),
@@ -425,13 +425,13 @@ fn memories_are_those_that_are_important_and_recent() {
             importance: Importance::new(importance).expect("it is one"),
             at: BEGAN_AT - days * DAY,
         };
-        place.store.remember(&memory).expect("it is kept");
+        bed.store.remember(&memory).expect("it is kept");
     }
     let step = json!({ "action": "load_memories", "persona": "helper", "next": "ask" });
     let ask = json!({ "id": "ask", "action": "call_model", "prompt": "Be kind." });
     let mut first = step;
     first["id"] = "it".into();
-    let ended = place.run(
+    let ended = bed.run(
         &pipeline(json!({ "model": "gpt-4o" }), vec![first, ask]),
         asking("Well?"),
     );
@@ -445,7 +445,7 @@ fn memories_are_those_that_are_important_and_recent() {
         ended.trace[1]["window"]["memory_count"], 2,
         "the planner counts them"
     );
-    let asked = place.replies.asked.lock().expect("nobody panics");
+    let asked = bed.replies.asked.lock().expect("no test panics");
     let prompt = asked[0]["messages"].to_string();
     assert!(
         prompt.contains("key") && prompt.contains("dear") && !prompt.contains("dull"),
@@ -457,24 +457,26 @@ fn memories_are_those_that_are_important_and_recent() {
 fn a_route_is_chosen_by_a_field_of_the_response() {
     let route = |response: &str| {
         let step = json!({ "action": "route", "on": "plan.kind", "routes": { "a": "yes", "true": "yes" }, "on_other": "no" });
-        went(&perform(&Place::new(&[]), json!({}), step, said(response))).to_owned()
+        went(&perform(
+            &TestBed::new(&[]),
+            json!({}),
+            step,
+            said(response),
+        ))
+        .to_owned()
     };
     assert_eq!(route(r#"{"plan": {"kind": "a"}}"#), "yes");
     assert_eq!(route(r#"{"plan": {"kind": true}}"#), "yes");
-    assert_eq!(
-        route("Well: {plan: {kind: 'a'"),
-        "yes",
-        "cut and malformed as it is"
-    );
+    assert_eq!(route("Well: {plan: {kind: 'a'"), "yes", "cut and malformed");
     assert_eq!(route(r#"{"plan": {"kind": "b"}}"#), "no");
     assert_eq!(route("no JSON at all"), "no");
 }
 
 #[test]
-fn a_route_is_chosen_by_the_beginning_of_the_response() {
+fn a_route_is_chosen_by_a_prefix_of_the_response() {
     let step = json!({ "action": "route", "prefix": true, "strip_prefix": true, "routes": { "SEARCH": "no", "SEARCH AGAIN": "yes" } });
     let ended = perform(
-        &Place::new(&[]),
+        &TestBed::new(&[]),
         json!({}),
         step,
         said("\nSEARCH AGAIN orders"),
@@ -484,20 +486,25 @@ fn a_route_is_chosen_by_the_beginning_of_the_response() {
 }
 
 #[test]
-fn a_response_that_no_route_is_for_is_an_error() {
+fn a_response_without_a_route_is_an_error() {
     let step = json!({ "action": "route", "on": "kind", "routes": { "a": "yes", "b": "no" } });
-    let ended = perform(&Place::new(&[]), json!({}), step, said(r#"{"kind": "c"}"#));
+    let ended = perform(
+        &TestBed::new(&[]),
+        json!({}),
+        step,
+        said(r#"{"kind": "c"}"#),
+    );
     assert_eq!(
         error(&ended),
-        "no route is called what the response says; there are `a`, `b`"
+        "the response matches none of the routes `a`, `b`"
     );
 }
 
 #[test]
-fn mail_is_sent_if_the_response_says_so() {
+fn mail_is_sent_on_condition() {
     let sent = |response: &str| {
         let step = json!({ "action": "send", "target_step_id": "z", "topic": "t", "payload": [1], "when": "needed" });
-        perform(&Place::new(&[]), json!({}), step, said(response))
+        perform(&TestBed::new(&[]), json!({}), step, said(response))
             .state
             .inbox
     };
@@ -519,11 +526,11 @@ fn mail_is_sent_if_the_response_says_so() {
 }
 
 #[test]
-fn a_query_is_a_repetition_whatever_its_letters() {
+fn repeated_queries_ignore_case_and_spaces() {
     let guard = |query: &str, state: State| {
         let step = json!({ "action": "repeat_query_guard", "on_ok": "yes", "on_repeat": "no", "query_from": "user_question" });
         perform(
-            &Place::new(&[]),
+            &TestBed::new(&[]),
             json!({}),
             step,
             State {
@@ -539,31 +546,31 @@ fn a_query_is_a_repetition_whatever_its_letters() {
 }
 
 #[test]
-fn the_answer_is_kept_with_its_question_once() {
-    let place = Place::new(&[]);
+fn question_and_answer_are_stored_once() {
+    let bed = TestBed::new(&[]);
     let mut state = said("Because.");
     state.user_question = "Why?".to_owned();
     state.session_id = Some("garden".to_owned());
-    let ended = perform(&place, json!({}), json!({ "action": "finalize" }), state);
+    let ended = perform(&bed, json!({}), json!({ "action": "finalize" }), state);
     assert_eq!(done(&ended).answer.as_deref(), Some("Because."));
-    let messages = place.store.messages("garden", 10).expect("they are there");
-    let told: Vec<(&str, &str)> = messages
+    let messages = bed.store.messages("garden", 10).expect("they are there");
+    let stored: Vec<(&str, &str)> = messages
         .iter()
         .map(|message| (message.role.as_str(), message.text.as_str()))
         .collect();
-    assert_eq!(told, [("user", "Why?"), ("assistant", "Because.")]);
+    assert_eq!(stored, [("user", "Why?"), ("assistant", "Because.")]);
 }
 
 #[test]
-fn the_answer_is_kept_nowhere_if_nobody_wants_it() {
-    let place = Place::new(&[]);
+fn the_answer_is_not_stored_if_turned_off() {
+    let bed = TestBed::new(&[]);
     let mut state = said("Because.");
     state.session_id = Some("garden".to_owned());
     let step = json!({ "action": "finalize", "store_turn": false, "answer_from": "session_id" });
-    let ended = perform(&place, json!({}), step, state);
+    let ended = perform(&bed, json!({}), step, state);
     assert_eq!(done(&ended).answer.as_deref(), Some("garden"));
     assert_eq!(
-        place.store.messages("garden", 10).expect("it can be read"),
+        bed.store.messages("garden", 10).expect("it can be read"),
         []
     );
 }
@@ -575,13 +582,13 @@ fn call(more: Value) -> Value {
     )
 }
 
-fn messages(place: &Place) -> Value {
-    place.replies.asked.lock().expect("nobody panics")[0]["messages"].clone()
+fn messages(bed: &TestBed) -> Value {
+    bed.replies.asked.lock().expect("no test panics")[0]["messages"].clone()
 }
 
 #[test]
-fn a_model_is_asked_with_parts_in_their_order() {
-    let place = Place::new(&["Hello."]);
+fn a_prompt_has_its_parts_in_order() {
+    let bed = TestBed::new(&["Hello."]);
     let mut state = asking("Why?");
     state.context_blocks = vec![" a ".to_owned(), String::new(), "b".to_owned()];
     state.variables.insert("tone".to_owned(), json!("short"));
@@ -591,16 +598,16 @@ fn a_model_is_asked_with_parts_in_their_order() {
         "nothing": { "source": "answer", "template": "Answer: {}" },
         "context": { "source": "context_blocks", "template": "C:\n{}\n" },
     }, "max_output_tokens": 50, "temperature": 0.2, "top_p": 0.9 });
-    let ended = perform(&place, json!({ "model": "gpt-4o" }), call(parts), state);
+    let ended = perform(&bed, json!({ "model": "gpt-4o" }), call(parts), state);
     assert_eq!(done(&ended).last_model_response.as_deref(), Some("Hello."));
     assert_eq!(
-        messages(&place),
+        messages(&bed),
         json!([
             { "role": "system", "content": "Be kind." },
             { "role": "user", "content": "Q: Why?\nBe short.\nC:\na\n\nb" },
         ])
     );
-    let asked = place.replies.asked.lock().expect("nobody panics");
+    let asked = bed.replies.asked.lock().expect("no test panics");
     assert_eq!(
         (
             &asked[0]["max_tokens"],
@@ -613,42 +620,42 @@ fn a_model_is_asked_with_parts_in_their_order() {
 }
 
 #[test]
-fn history_goes_before_the_question_unless_it_is_a_part() {
+fn history_comes_before_the_question_unless_it_is_a_part() {
     let turn = |role, content: &str| Turn {
         role,
         content: content.to_owned(),
     };
     let mut state = asking("Why?");
     state.history = vec![turn(Role::User, "one"), turn(Role::Assistant, "two")];
-    let place = Place::new(&["x"]);
+    let bed = TestBed::new(&["x"]);
     perform(
-        &place,
+        &bed,
         json!({ "model": "gpt-4o" }),
         call(json!({})),
         state.clone(),
     );
-    let roles: Vec<Value> = messages(&place)
+    let roles: Vec<Value> = messages(&bed)
         .as_array()
         .expect("it is a list")
         .iter()
         .map(|message| message["role"].clone())
         .collect();
     assert_eq!(roles, ["system", "user", "assistant", "user"]);
-    let place = Place::new(&["x"]);
+    let bed = TestBed::new(&["x"]);
     let parts = json!({ "user_parts": { "before": { "source": "history", "template": "{}" } } });
-    perform(&place, json!({ "model": "gpt-4o" }), call(parts), state);
-    assert_eq!(messages(&place)[1]["content"], "user: one\nassistant: two");
-    assert_eq!(messages(&place).as_array().map(Vec::len), Some(2));
+    perform(&bed, json!({ "model": "gpt-4o" }), call(parts), state);
+    assert_eq!(messages(&bed)[1]["content"], "user: one\nassistant: two");
+    assert_eq!(messages(&bed).as_array().map(Vec::len), Some(2));
 }
 
 #[test]
-fn a_document_is_asked_for_until_it_is_whole() {
-    let place = Place::new(&[
+fn a_cut_document_is_continued() {
+    let bed = TestBed::new(&[
         r#"{"rows": ["alpha", "beta", "ga✂"#,
         r#"{"rows": ["alpha", "beta", "gamma"]}"#,
     ]);
     let ended = perform(
-        &place,
+        &bed,
         json!({ "model": "gpt-4o" }),
         call(json!({ "response": "json" })),
         asking("List."),
@@ -659,10 +666,10 @@ fn a_document_is_asked_for_until_it_is_whole() {
 }
 
 #[test]
-fn a_text_that_was_cut_is_told_or_gone_on_with() {
-    let place = Place::new(&["It was a dark and stormy✂"]);
+fn a_cut_text_is_a_warning_or_continued() {
+    let bed = TestBed::new(&["It was a dark and stormy✂"]);
     let ended = perform(
-        &place,
+        &bed,
         json!({ "model": "gpt-4o" }),
         call(json!({})),
         asking("Tell."),
@@ -671,12 +678,12 @@ fn a_text_that_was_cut_is_told_or_gone_on_with() {
         ended.trace[0]["warnings"],
         json!(["the answer was cut off at its limit"])
     );
-    let place = Place::new(&[
+    let bed = TestBed::new(&[
         "It was a dark and stormy✂",
         "It was a dark and stormy night.",
     ]);
     let step = call(json!({ "continue_text": true }));
-    let ended = perform(&place, json!({ "model": "gpt-4o" }), step, asking("Tell."));
+    let ended = perform(&bed, json!({ "model": "gpt-4o" }), step, asking("Tell."));
     assert_eq!(
         done(&ended).last_model_response.as_deref(),
         Some("It was a dark and stormy night.")
@@ -684,25 +691,25 @@ fn a_text_that_was_cut_is_told_or_gone_on_with() {
 }
 
 #[test]
-fn a_text_is_gone_on_with_piece_by_piece() {
+fn a_text_is_continued_several_times() {
     let pieces = [
         "one two✂",
         "one two three four five six✂",
         "three four five six seven.",
     ];
-    let place = Place::new(&pieces);
+    let bed = TestBed::new(&pieces);
     let step = call(json!({ "continue_text": true }));
-    let ended = perform(&place, json!({ "model": "gpt-4o" }), step, asking("Count."));
+    let ended = perform(&bed, json!({ "model": "gpt-4o" }), step, asking("Count."));
     let response = done(&ended).last_model_response.as_deref();
     assert_eq!(response, Some("one two three four five six seven."));
     assert_eq!(ended.trace[0]["calls"], 3);
 }
 
 #[test]
-fn a_prompt_that_does_not_fit_is_refused_before_anybody_is_asked() {
-    let place = Place::new(&[]);
+fn a_prompt_that_does_not_fit_is_never_sent() {
+    let bed = TestBed::new(&[]);
     let ended = perform(
-        &place,
+        &bed,
         json!({ "model": "gpt-4o" }),
         call(json!({})),
         asking(&"word ".repeat(200_000)),
@@ -712,12 +719,5 @@ fn a_prompt_that_does_not_fit_is_refused_before_anybody_is_asked() {
         "{}",
         error(&ended)
     );
-    assert!(
-        place
-            .replies
-            .asked
-            .lock()
-            .expect("nobody panics")
-            .is_empty()
-    );
+    assert!(bed.replies.asked.lock().expect("no test panics").is_empty());
 }

@@ -1,9 +1,9 @@
-//! Runs from their first step to their end, and those that stop on the way.
+//! Complete and interrupted runs.
 
 use serde_json::{Value, json};
 
 use crate::file::Pipeline;
-use crate::testing::{Place, pipeline, with};
+use crate::testing::{TestBed, pipeline, with};
 use overlock_runs::PipelineOutcome;
 use overlock_runs::{Mail, State};
 
@@ -22,7 +22,7 @@ fn mail(target: &str, topic: &str) -> Mail {
 }
 
 fn ids(pipeline: &Pipeline, state: State) -> (Vec<String>, PipelineOutcome) {
-    let ended = Place::new(&[]).run(pipeline, state);
+    let ended = TestBed::new(&[]).run(pipeline, state);
     let ids = ended
         .trace
         .iter()
@@ -31,7 +31,7 @@ fn ids(pipeline: &Pipeline, state: State) -> (Vec<String>, PipelineOutcome) {
 }
 
 #[test]
-fn a_run_goes_where_next_says_and_ends_where_nothing_does() {
+fn a_run_follows_next_to_its_end() {
     let steps = vec![
         set("a", "a", json!({ "next": "c" })),
         set("b", "b", json!({})),
@@ -54,7 +54,7 @@ fn end_ends_a_run() {
 }
 
 #[test]
-fn a_loop_without_a_guard_ends_at_the_limit_of_steps() {
+fn a_loop_without_a_guard_ends_at_the_step_limit() {
     let steps = vec![set("a", "a", json!({ "next": "a" }))];
     let (ids, outcome) = ids(
         &pipeline(json!({ "max_steps": 7 }), steps),
@@ -65,11 +65,11 @@ fn a_loop_without_a_guard_ends_at_the_limit_of_steps() {
         panic!("{outcome:?}");
     };
     assert_eq!(step_id, "a");
-    assert_eq!(error, "the run took 7 steps, which is the limit");
+    assert_eq!(error, "the run reached its limit of 7 steps");
 }
 
 #[test]
-fn a_step_takes_its_mail_once_and_leaves_that_of_others() {
+fn a_step_gets_only_its_own_mail_once() {
     let steps = vec![
         set("a", "a", json!({ "next": "b" })),
         set("b", "b", json!({})),
@@ -83,18 +83,21 @@ fn a_step_takes_its_mail_once_and_leaves_that_of_others() {
         ],
         ..State::default()
     };
-    let ended = Place::new(&[]).run(&pipeline(json!({}), steps), state);
+    let ended = TestBed::new(&[]).run(&pipeline(json!({}), steps), state);
     let consumed = |step: usize| ended.trace[step]["inbox"]["consumed"].clone();
-    let told = |target: &str, topic: &str| json!({ "target_step_id": target, "topic": topic });
-    assert_eq!(consumed(0), json!([told("a", "one"), told("a", "three")]));
-    assert_eq!(consumed(1), json!([told("b", "two")]));
+    let expected = |target: &str, topic: &str| json!({ "target_step_id": target, "topic": topic });
+    assert_eq!(
+        consumed(0),
+        json!([expected("a", "one"), expected("a", "three")])
+    );
+    assert_eq!(consumed(1), json!([expected("b", "two")]));
     assert_eq!(ended.state.inbox, [mail("z", "four")]);
     assert_eq!(ended.state.inbox_last_consumed, [mail("b", "two")]);
     assert_eq!(ended.outcome, PipelineOutcome::Complete);
 }
 
 #[test]
-fn mail_that_nobody_took_is_an_error_if_the_inbox_is_strict() {
+fn undelivered_mail_is_an_error_if_the_inbox_is_strict() {
     let state = State {
         inbox: vec![mail("z", "four")],
         ..State::default()
@@ -104,11 +107,11 @@ fn mail_that_nobody_took_is_an_error_if_the_inbox_is_strict() {
     let PipelineOutcome::Failed { error, .. } = outcome else {
         panic!("{outcome:?}");
     };
-    assert_eq!(error, "mail was never taken: `four` for `z`");
+    assert_eq!(error, "mail was not delivered: `four` for `z`");
 }
 
 #[test]
-fn a_step_that_fails_ends_the_run_with_the_state_before_it() {
+fn a_failed_step_ends_the_run_with_the_state_before_it() {
     let steps = vec![
         set("a", "a", json!({ "next": "b" })),
         json!({ "id": "b", "action": "search_nodes" }),
@@ -117,7 +120,7 @@ fn a_step_that_fails_ends_the_run_with_the_state_before_it() {
         inbox: vec![mail("b", "one")],
         ..State::default()
     };
-    let ended = Place::new(&[]).run(&pipeline(json!({}), steps), state);
+    let ended = TestBed::new(&[]).run(&pipeline(json!({}), steps), state);
     let PipelineOutcome::Failed { step_id, hint, .. } = &ended.outcome else {
         panic!("{:?}", ended.outcome);
     };
@@ -127,7 +130,7 @@ fn a_step_that_fails_ends_the_run_with_the_state_before_it() {
     assert_eq!(
         ended.state.inbox,
         [mail("b", "one")],
-        "its mail is still there"
+        "its mail is restored"
     );
     assert!(ended.trace[1]["error"].is_string());
 }

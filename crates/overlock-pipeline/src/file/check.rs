@@ -1,47 +1,47 @@
-//! Finds everything that is wrong with a file, in one go.
+//! Finds all problems of a file at once.
 //!
-//! Each part is held against its own schema first, so that a mistake is told where it stands; what
-//! is right is then read, and looked at together. What follows from a mistake that was told is not
-//! told again.
+//! Each part is validated against its own schema first, so that errors have exact positions. The
+//! valid parts are then read and checked together. Errors that only follow from other errors are
+//! not reported.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::doubts::doubts;
-use super::explain::{Fault, Spot, hold, within};
+use super::explain::{Fault, Spot, node_at, validate};
 use super::findings::{Findings, Report, clipped, span_of};
-use super::schema::{Part, edge_types, judge};
+use super::schema::{Part, edge_types, part_schema};
 use super::tree::{self, Entry, Kind, Node, Span};
+use super::warnings::add_warnings;
 use super::window::check_windows;
 use super::{Checked, Pipeline, Prompts, ReadOptions, Step};
 use crate::actions::Action;
 use crate::settings::Settings;
 use crate::source::Source;
-use crate::suggest::{meant, nearest};
+use crate::suggest::{listed, meant, nearest};
 
 /// Reads a file and checks all of it.
 ///
-/// The name is that of the file; a pipeline without a name of its own is called by it.
+/// A pipeline without a name gets that of its file, `name`.
 pub fn read(name: &str, text: &str, options: &ReadOptions<'_>) -> Checked {
     let mut report = Report::new(text);
     let mut prompts = Prompts::new();
     let root = tree::parse(text, &mut report);
     let pipeline = root.as_ref().and_then(|root| {
-        let entry = body(root, &mut report)?;
-        let mut check = Check {
+        let entry = pipeline_entry(root, &mut report)?;
+        let mut checker = Checker {
             key: entry.key_span.clone(),
             body: &entry.value,
             options,
             report: &mut report,
             settings: Map::new(),
-            settings_node: None,
             faulty: HashSet::new(),
         };
-        check.pipeline(name, &mut prompts)
+        checker.pipeline(name, &mut prompts)
     });
     if root.is_none() && !report.has_errors() {
-        no_pipeline(0..0, &mut report);
+        report.error(0..0, NO_PIPELINE, BEGIN_PIPELINE);
     }
     Checked {
         pipeline: pipeline.filter(|_| !report.has_errors()),
@@ -50,16 +50,11 @@ pub fn read(name: &str, text: &str, options: &ReadOptions<'_>) -> Checked {
     }
 }
 
-fn no_pipeline(span: Span, report: &mut Report<'_>) {
-    report.error(
-        span,
-        "there is no pipeline in this file",
-        "begin with `pipeline:`, and put `settings:` and `steps:` under it",
-    );
-}
+const NO_PIPELINE: &str = "no pipeline in this file";
+const BEGIN_PIPELINE: &str = "begin with `pipeline:`, and put `settings:` and `steps:` under it";
 
-/// What stands under `pipeline`.
-fn body<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<&'n Entry> {
+/// The value of `pipeline`.
+fn pipeline_entry<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<&'n Entry> {
     for entry in root.entries() {
         if entry.key == "pipeline" {
             continue;
@@ -67,16 +62,16 @@ fn body<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<&'n Entry> {
         let help = if nearest(&entry.key, ["pipeline"]).is_some() {
             "did you mean `pipeline`?"
         } else {
-            "everything stands under `pipeline:`, with two spaces before it"
+            "put everything under `pipeline:`, indented by two spaces"
         };
         report.error(
             entry.key_span.clone(),
-            format!("`{}` is not `pipeline`", clipped(&entry.key)),
+            format!("unknown key `{}`", clipped(&entry.key)),
             help,
         );
     }
     if root.entries().is_empty() {
-        no_pipeline(root.mark(), report);
+        report.error(root.mark(), NO_PIPELINE, BEGIN_PIPELINE);
     }
     let entry = root.entry("pipeline")?;
     if matches!(entry.value.kind, Kind::Map(_)) {
@@ -85,8 +80,8 @@ fn body<'n>(root: &'n Node, report: &mut Report<'_>) -> Option<&'n Entry> {
     if !matches!(entry.value.kind, Kind::Broken) {
         report.error(
             entry.key_span.clone(),
-            "`pipeline` is empty, or no map",
-            "put `settings:` and `steps:` under it, with two spaces before them",
+            "`pipeline` is empty or not a map",
+            "put `settings:` and `steps:` under it, indented by two spaces",
         );
     }
     None
@@ -97,27 +92,27 @@ struct Draft<'n> {
     node: &'n Node,
     id: Option<&'n str>,
     action: Option<Action>,
-    /// What had to be left out of it so that the rest could be read.
+    /// The invalid values that were left out so that the rest could be read.
     left_out: Vec<Vec<String>>,
 }
 
-struct Check<'a, 'n, 't> {
-    /// Where `pipeline` stands.
+struct Checker<'a, 'n, 't> {
+    /// The position of the key `pipeline`.
     key: Span,
     body: &'n Node,
     options: &'a ReadOptions<'a>,
     report: &'a mut Report<'t>,
-    /// The settings of the file, with those from outside over them.
+    /// The settings of the file, overridden by those given for the run.
     settings: Map<String, Value>,
-    settings_node: Option<&'n Node>,
-    /// The settings that were complained about already.
+    /// The settings for which an error was already reported.
     faulty: HashSet<String>,
 }
 
-impl<'n> Check<'_, 'n, '_> {
+impl<'n> Checker<'_, 'n, '_> {
     fn pipeline(&mut self, file_name: &str, prompts: &mut Prompts) -> Option<Pipeline> {
         let key = self.key.clone();
-        self.hold(Part::Envelope, &self.body.to_value(), self.body, &key);
+        let envelope = validate(Part::Envelope, &self.body.to_value(), Some(self.body));
+        self.report_faults(envelope.faults, self.body, &key);
         let settings = self.read_settings();
         let drafts = self.drafts();
         let ids = self.ids(&drafts);
@@ -130,34 +125,35 @@ impl<'n> Check<'_, 'n, '_> {
         let name = self.body.get("name").and_then(Node::text);
         let settings = settings?;
         let nodes: Vec<&Node> = drafts.iter().map(|draft| draft.node).collect();
-        let steps: Option<Vec<Step>> = drafts.into_iter().map(Draft::finished).collect();
+        let steps: Option<Vec<Step>> = drafts.into_iter().map(Draft::into_step).collect();
         let pipeline = Pipeline {
             name: name.map_or_else(|| stem(file_name), str::to_owned),
             settings,
             steps: steps?,
         };
-        // Ways that lead nowhere say nothing about what is meant.
+        // Warnings about the flow are only useful once there are no errors in it.
         let is_sound = !self.report.has_errors();
         check_windows(&pipeline, &nodes, prompts, self.options, self.report);
         if is_sound {
-            doubts(&pipeline, &nodes, self.report);
+            add_warnings(&pipeline, &nodes, self.report);
         }
         Some(pipeline)
     }
 
-    /// Holds a part against its schema; whether it is as it must be. What it lacks is told at `key`.
-    fn hold(&mut self, part: Part, value: &Value, node: &Node, key: &Span) -> bool {
-        let verdict = hold(part, value, Some(node));
-        for fault in verdict.faults {
-            let span = spot(node, key, &fault);
+    /// Reports the faults of a part. Errors about missing keys point to `key`.
+    fn report_faults(&mut self, faults: Vec<Fault>, node: &Node, key: &Span) {
+        for fault in faults {
+            let span = span_of_fault(node, key, &fault);
             self.report.error(span, fault.message, fault.help);
         }
-        verdict.is_right
+    }
+
+    fn settings_node(&self) -> Option<&'n Node> {
+        self.body.get("settings")
     }
 
     fn read_settings(&mut self) -> Option<Settings> {
-        let node = self.body.get("settings");
-        self.settings_node = node;
+        let node = self.settings_node();
         let from_file = node.map(Node::to_value).unwrap_or_default();
         let Value::Object(mut settings) = from_file else {
             return None;
@@ -167,18 +163,15 @@ impl<'n> Check<'_, 'n, '_> {
         }
         self.settings = settings;
         let value = Value::Object(self.settings.clone());
-        let verdict = hold(Part::Settings, &value, node);
-        for fault in verdict.faults {
-            let (Spot::Key(path) | Spot::Value(path) | Spot::Missing(path)) = &fault.spot;
-            self.faulty.extend(path.first().cloned());
-            match path.first() {
-                Some(name) if self.options.settings.contains_key(name) => {
-                    self.at_setting(name, &fault.message, &fault.help);
-                }
-                _ => {
+        let validation = validate(Part::Settings, &value, node);
+        for fault in validation.faults {
+            let name = fault.path.first().cloned();
+            self.faulty.extend(name.clone());
+            match name.filter(|name| self.options.settings.contains_key(name)) {
+                Some(name) => self.at_setting(&name, &fault.message, &fault.help),
+                None => {
                     let entry = self.body.entry("settings")?;
-                    let span = spot(&entry.value, &entry.key_span, &fault);
-                    self.report.error(span, fault.message, fault.help);
+                    self.report_faults(vec![fault], &entry.value, &entry.key_span);
                 }
             }
         }
@@ -186,32 +179,28 @@ impl<'n> Check<'_, 'n, '_> {
             && !counter.is_empty()
             && !self.options.measures.is_counter(counter)
         {
-            let message = format!("no counter is called `{}`", clipped(counter));
-            let help = "leave it out for the model's own, or name one such as `o200k_base` or `approx:chars/4`";
+            let message = format!("unknown token counter `{}`", clipped(counter));
+            let help = "remove it to use the model's own, or use one such as `o200k_base` or `approx:chars/4`";
             self.at_setting("token_counter", &message, help);
         }
-        if !verdict.is_right {
+        if !validation.is_valid {
             return None;
         }
-        match serde_json::from_value(value) {
-            Ok(settings) => Some(settings),
-            Err(error) => {
-                let span = self.body.entry("settings")?.key_span.clone();
-                self.report
-                    .error(span, format!("`settings` cannot be read: {error}"), "");
-                None
-            }
-        }
+        let span = self.body.entry("settings")?.key_span.clone();
+        let unreadable = |error: serde_json::Error| format!("`settings` cannot be read: {error}");
+        serde_json::from_value(value)
+            .map_err(|error| self.report.error(span, unreadable(error), ""))
+            .ok()
     }
 
-    /// Tells of a setting where it was set: in the file, or from outside.
+    /// Reports an error about a setting at its origin: the file or `--set`.
     fn at_setting(&mut self, name: &str, message: &str, help: &str) {
         if self.options.settings.contains_key(name) {
             self.report
-                .error_outside(format!("`--set {}`: {message}", clipped(name)), help);
+                .error_in_option(format!("`--set {}`: {message}", clipped(name)), help);
             return;
         }
-        let Some(node) = self.settings_node else {
+        let Some(node) = self.settings_node() else {
             return;
         };
         self.report.error(span_of(node, &[name]), message, help);
@@ -233,7 +222,7 @@ impl<'n> Check<'_, 'n, '_> {
                 self.report.error(
                     node.mark(),
                     "a step is a map",
-                    "begin with `- id: …`, and put `action: …` under the `id`",
+                    "begin with `- id: …`, and put `action: …` under it",
                 );
                 return None;
             }
@@ -251,18 +240,19 @@ impl<'n> Check<'_, 'n, '_> {
 
     fn action(&mut self, node: &Node, left_out: &mut Vec<Vec<String>>) -> Option<Action> {
         let Some(entry) = node.entry("action") else {
-            let mut keys = node.entries().iter().map(|entry| entry.key.as_str());
-            let misspelt = keys.find(|key| nearest(key, ["action"]).is_some());
-            let (span, message) = match misspelt.and_then(|key| node.entry(key)) {
+            let mut entries = node.entries().iter();
+            let misspelt = entries.find(|entry| nearest(&entry.key, ["action"]).is_some());
+            let (span, message, help) = match misspelt {
                 Some(entry) => (
                     entry.key_span.clone(),
                     format!("a step has no `{}`", clipped(&entry.key)),
+                    "did you mean `action`?".to_owned(),
                 ),
-                None => (node.mark(), "the step has no `action`".to_owned()),
-            };
-            let help = match misspelt {
-                Some(_) => "did you mean `action`?".to_owned(),
-                None => meant("", Action::NAMES).replace("there are", "write `action: …`: one of"),
+                None => (
+                    node.mark(),
+                    "the step has no `action`".to_owned(),
+                    format!("add `action: …`: one of {}", listed(Action::NAMES)),
+                ),
             };
             self.report.error(span, message, help);
             return None;
@@ -278,34 +268,25 @@ impl<'n> Check<'_, 'n, '_> {
             return None;
         };
         let Some(name) = Action::NAMES.iter().find(|name| **name == written) else {
-            let message = format!("no action is called `{}`", clipped(written));
+            let message = format!("unknown action `{}`", clipped(written));
             self.report
                 .error(span, message, meant(written, Action::NAMES));
             return None;
         };
         let value = node.to_value();
-        let verdict = hold(Part::Step(name), &value, Some(node));
-        for fault in &verdict.faults {
-            let (Spot::Key(path) | Spot::Value(path) | Spot::Missing(path)) = &fault.spot;
-            left_out.push(path.clone());
-            let place = spot(node, &span, fault);
-            self.report
-                .error(place, fault.message.clone(), fault.help.clone());
+        let validation = validate(Part::Step(name), &value, Some(node));
+        left_out.extend(validation.faults.iter().map(|fault| fault.path.clone()));
+        self.report_faults(validation.faults, node, &span);
+        if !validation.is_valid {
+            return read_without(name, &value, left_out);
         }
-        if !verdict.is_right {
-            return salvaged(name, &value, left_out);
-        }
-        match Action::read(name, value)? {
-            Ok(action) => Some(action),
-            Err(error) => {
-                self.report
-                    .error(span, format!("`{name}` cannot be read: {error}"), "");
-                None
-            }
-        }
+        let unreadable = |error: serde_json::Error| format!("`{name}` cannot be read: {error}");
+        Action::read(name, value)?
+            .map_err(|error| self.report.error(span, unreadable(error), ""))
+            .ok()
     }
 
-    /// The ids there are; each is told that was there before.
+    /// The ids of the steps. Reports duplicates.
     fn ids(&mut self, drafts: &[Draft<'n>]) -> Vec<&'n str> {
         let mut first: HashMap<&str, Span> = HashMap::new();
         let mut ids = Vec::new();
@@ -318,8 +299,11 @@ impl<'n> Check<'_, 'n, '_> {
                 let line = self.report.line(other.start);
                 self.report.error(
                     span,
-                    format!("a step in line {line} is called `{}` already", clipped(id)),
-                    "give each step a name of its own",
+                    format!(
+                        "duplicate step id `{}` (first defined in line {line})",
+                        clipped(id)
+                    ),
+                    "give each step a different id",
                 );
                 continue;
             }
@@ -329,70 +313,61 @@ impl<'n> Check<'_, 'n, '_> {
         ids
     }
 
-    /// Whether there is a step wherever this one leads. A step that could not be read is looked at
-    /// as far as its keys tell.
+    /// Checks that the steps a step names exist. A step that could not be read is checked by its
+    /// keys.
     fn check_targets(&mut self, draft: &Draft<'n>, ids: &[&str]) {
-        let mut targets: Vec<(Vec<String>, &str)> = Vec::new();
-        if let Some(action) = &draft.action {
-            let named = action.targets().into_iter();
-            targets.extend(named.map(|target| (target.place.0, target.step)));
-            targets.extend(named_step(draft.node, "next"));
+        let named_step = |key: &str| Some((vec![key.to_owned()], draft.node.get(key)?.text()?));
+        let targets: Vec<(Vec<String>, &str)> = if let Some(action) = &draft.action {
+            let targets = action.targets().into_iter();
+            let targets = targets.map(|target| (target.path.0, target.step));
+            targets.chain(named_step("next")).collect()
         } else {
             let keys = draft.node.entries().iter().map(|entry| entry.key.as_str());
-            let leads =
+            let names_step =
                 |key: &&str| key.starts_with("on_") || matches!(*key, "next" | "target_step_id");
-            targets.extend(
-                keys.filter(leads)
-                    .filter_map(|key| named_step(draft.node, key)),
-            );
-        }
-        for (place, step) in targets {
+            keys.filter(names_step).filter_map(named_step).collect()
+        };
+        for (path, step) in targets {
             if ids.contains(&step) || step.is_empty() {
                 continue;
             }
-            let span = span_of(draft.node, &place);
-            let message = format!("no step is called `{}`", clipped(step));
-            let help = if self.report.is_full() {
-                String::new()
-            } else {
-                meant(step, ids)
-            };
+            let span = span_of(draft.node, &path);
+            let message = format!("unknown step `{}`", clipped(step));
+            let help = (!self.report.is_full()).then(|| meant(step, ids));
+            let help = help.unwrap_or_default();
             self.report.error(span, message, help);
         }
     }
 
     fn check_step(&mut self, draft: &Draft<'_>, prompts: &mut Prompts) {
         let node = draft.node;
-        let ends = node.get("end").map(Node::to_value) == Some(Value::Bool(true));
-        if ends && node.get("next").is_some() {
+        if ends_run(node) && node.get("next").is_some() {
             self.report.error(
                 span_of(node, &["end"]),
-                "`end: true` and `next` are both there, but a run does one or the other",
-                "leave one of them out",
+                "`end: true` and `next` cannot be combined",
+                "remove one of them",
             );
         }
         let Some(action) = &draft.action else { return };
-        for (place, source) in action.sources() {
+        for (path, source) in action.sources() {
             if let Err(error) = Source::read(source) {
-                let span = span_of(node, &place.0);
+                let span = span_of(node, &path.0);
                 self.report.error(span, error.to_string(), error.hint());
             }
         }
         let mut findings = Findings::of(node, &draft.left_out);
         action.check(&mut findings);
-        findings.tell(self.report);
-        let Some(Kind::Map(_)) = self.settings_node.map(|node| &node.kind) else {
+        findings.move_to(self.report);
+        let Some(Kind::Map(_)) = self.settings_node().map(|node| &node.kind) else {
             return;
         };
-        for (place, name) in action.settings() {
-            self.check_setting(node, &place.0, name, "a whole number", |value| {
+        for (path, name) in action.settings() {
+            self.check_setting(node, &path.0, name, "a whole number", |value| {
                 value.as_u64().map(|_| ()).ok_or(String::new())
             });
         }
-        for (place, name) in action.list_settings() {
-            self.check_setting(node, &place.0, name, "a list of kinds of edges", |value| {
-                are_edge_types(value)
-            });
+        for (path, name) in action.list_settings() {
+            self.check_setting(node, &path.0, name, "a list of edge types", are_edge_types);
         }
         self.check_needs(node, action);
         if let Action::CallModel(call) = action
@@ -402,29 +377,28 @@ impl<'n> Check<'_, 'n, '_> {
         }
     }
 
-    /// Whether a setting that a step names is there, and what it must be; the error of `is_right`
-    /// says more.
+    /// Checks a setting that a step names. The error of `is_valid` is the help text.
     fn check_setting(
         &mut self,
         node: &Node,
-        place: &[String],
+        path: &[String],
         name: &str,
         what: &str,
-        is_right: impl Fn(&Value) -> Result<(), String>,
+        is_valid: impl Fn(&Value) -> Result<(), String>,
     ) {
         let Some(value) = self.settings.get(name) else {
             let names: Vec<&str> = self.settings.keys().map(String::as_str).collect();
-            // The name of a setting that every pipeline may have is right as it is.
-            let is_known = judge(Part::Settings).keys(&[]).contains(&name);
+            // A known setting that is missing needs no suggestion.
+            let is_known = part_schema(Part::Settings).keys(&[]).contains(&name);
             let help = match nearest(name, names) {
                 Some(name) if !is_known => format!("did you mean `{name}`?"),
                 _ => format!("add `{}: …` under `settings`", clipped(name)),
             };
             let message = format!("`settings.{}` is missing", clipped(name));
-            self.report.error(span_of(node, place), message, help);
+            self.report.error(span_of(node, path), message, help);
             return;
         };
-        let Err(help) = is_right(value) else { return };
+        let Err(help) = is_valid(value) else { return };
         if self.faulty.contains(name) {
             return;
         }
@@ -432,37 +406,34 @@ impl<'n> Check<'_, 'n, '_> {
         self.at_setting(name, &message, &help);
     }
 
-    /// What an action cannot do without.
+    /// Checks the settings that an action requires.
     fn check_needs(&mut self, node: &Node, action: &Action) {
-        let span = span_of(node, &["action"]);
         let has = |name: &str| self.settings.contains_key(name);
         let has_budget = has("max_context_tokens");
-        match action {
-            Action::ManageContextBudget(_) if !has_budget => self.report.error(
-                span,
+        let (message, help) = match action {
+            Action::ManageContextBudget(_) if !has_budget => (
                 "`manage_context_budget` needs `settings.max_context_tokens`",
-                "add `max_context_tokens: …` under `settings`: the tokens that the context may take",
+                "add `max_context_tokens: …` under `settings`: the maximum tokens of the context",
             ),
             Action::FetchNodeTexts(fetch)
                 if !has_budget && fetch.budget_tokens.is_none() && fetch.max_chars.is_none() =>
             {
-                self.report.error(
-                    span,
-                    "nothing says how much `fetch_node_texts` may fetch",
-                    "give the step `budget_tokens: …`, or add `max_context_tokens: …` under `settings`",
-                );
+                (
+                    "`fetch_node_texts` has no limit",
+                    "add `budget_tokens: …` to the step, or `max_context_tokens: …` to `settings`",
+                )
             }
             Action::CallModel(call)
                 if call.model.is_none() && !has("model") && self.options.model.is_none() =>
             {
-                self.report.error(
-                    span,
-                    "nothing says which model is asked",
-                    "add `model: …` under `settings`, or give the step one",
-                );
+                (
+                    "no model is set",
+                    "add `model: …` under `settings` or to the step",
+                )
             }
-            _ => {}
-        }
+            _ => return,
+        };
+        self.report.error(span_of(node, &["action"]), message, help);
     }
 
     fn check_prompt(&mut self, node: &Node, key: &str, prompts: &mut Prompts) {
@@ -470,11 +441,11 @@ impl<'n> Check<'_, 'n, '_> {
             return;
         }
         let span = span_of(node, &["prompt_key"]);
-        if !stays_inside(key) {
+        if !is_inside_folder(key) {
             self.report.error(
                 span,
-                format!("`{}` leads out of the folder of prompts", clipped(key)),
-                "name a file in that folder, without `..`, and without its `.txt`",
+                format!("`{}` is outside the prompts folder", clipped(key)),
+                "name a file in that folder, without `..` and without `.txt`",
             );
             return;
         }
@@ -487,11 +458,7 @@ impl<'n> Check<'_, 'n, '_> {
             Err(reason) => self.report.error(
                 span,
                 format!("the prompt `{}` cannot be read: {reason}", clipped(key)),
-                format!(
-                    "it is looked for in `{}/{}.txt`",
-                    clipped(folder),
-                    clipped(key)
-                ),
+                format!("expected in `{}/{}.txt`", clipped(folder), clipped(key)),
             ),
         }
     }
@@ -500,25 +467,25 @@ impl<'n> Check<'_, 'n, '_> {
         let Some(Value::String(entry)) = self.settings.get("entry_step_id") else {
             return;
         };
-        // A step that is no step at all may be the one.
+        // Without any readable step the entry cannot be checked.
         if ids.contains(&entry.as_str()) || drafts.is_empty() {
             return;
         }
-        let message = format!("no step is called `{}`", clipped(entry));
+        let message = format!("unknown step `{}`", clipped(entry));
         let help = meant(entry, ids);
         self.at_setting("entry_step_id", &message, &help);
     }
 
-    /// A setting that nobody names is a mistake.
+    /// Reports settings that nothing uses.
     fn check_unknown_settings(&mut self, drafts: &[Draft<'_>]) {
         if drafts.is_empty() {
             return;
         }
-        let own = judge(Part::Settings);
-        let mut names = own.keys(&[]);
+        let settings = part_schema(Part::Settings);
+        let mut names = settings.keys(&[]);
         let keys = drafts.iter().flat_map(|draft| draft.node.entries());
-        let naming = keys.filter(|entry| entry.key.ends_with("_from_settings"));
-        names.extend(naming.filter_map(|entry| entry.value.text()));
+        let uses = keys.filter(|entry| entry.key.ends_with("_from_settings"));
+        names.extend(uses.filter_map(|entry| entry.value.text()));
         let unknown: Vec<String> = self
             .settings
             .keys()
@@ -526,17 +493,17 @@ impl<'n> Check<'_, 'n, '_> {
             .cloned()
             .collect();
         for name in unknown {
-            let message = format!("no step names the setting `{}`", clipped(&name));
+            let message = format!("no step uses the setting `{}`", clipped(&name));
             let all = names.iter().copied().filter(|_| !self.report.is_full());
             let help = match nearest(&name, all) {
                 Some(name) => format!("did you mean `{name}`?"),
-                None => "take it out, or name it in a step by `…_from_settings`".to_owned(),
+                None => "remove it, or use it in a step with `…_from_settings`".to_owned(),
             };
             if self.options.settings.contains_key(&name) {
                 self.at_setting(&name, &message, &help);
                 continue;
             }
-            let entry = self.settings_node.and_then(|node| node.entry(&name));
+            let entry = self.settings_node().and_then(|node| node.entry(&name));
             if let Some(entry) = entry {
                 self.report.error(entry.key_span.clone(), message, help);
             }
@@ -545,107 +512,82 @@ impl<'n> Check<'_, 'n, '_> {
 }
 
 impl Draft<'_> {
-    fn finished(self) -> Option<Step> {
+    fn into_step(self) -> Option<Step> {
         if !self.left_out.is_empty() {
             return None;
         }
         Some(Step {
             id: self.id?.to_owned(),
             action: self.action?,
-            next: self
-                .node
-                .get("next")
-                .and_then(Node::text)
-                .map(str::to_owned),
-            end: self.node.get("end").map(Node::to_value) == Some(Value::Bool(true)),
+            next: (self.node.get("next").and_then(Node::text)).map(str::to_owned),
+            end: ends_run(self.node),
         })
     }
 }
 
-/// An action as far as it can be read: without what is wrong with it, or with nothing said there.
-fn salvaged(name: &str, value: &Value, left_out: &[Vec<String>]) -> Option<Action> {
-    let without = |stand_in: Option<&Value>| {
+fn ends_run(step: &Node) -> bool {
+    step.get("end").map(Node::to_value) == Some(Value::Bool(true))
+}
+
+/// Reads an action without its invalid values, or with empty texts in their place.
+fn read_without(name: &str, value: &Value, left_out: &[Vec<String>]) -> Option<Action> {
+    let without = |replacement: Option<&Value>| {
         let mut value = value.clone();
         for path in left_out {
-            replace(&mut value, path, stand_in);
+            let (last, parent) = path.split_last()?;
+            let parent = parent
+                .iter()
+                .try_fold(&mut value, |value, key| match value {
+                    Value::Object(members) => members.get_mut(key),
+                    Value::Array(items) => items.get_mut(key.parse::<usize>().ok()?),
+                    _ => None,
+                });
+            if let Some(Value::Object(members)) = parent {
+                match replacement {
+                    Some(replacement) => members.insert(last.clone(), replacement.clone()),
+                    None => members.remove(last),
+                };
+            }
         }
         Action::read(name, value)?.ok()
     };
     without(None).or_else(|| without(Some(&Value::String(String::new()))))
 }
 
-/// Puts something else at a place, or takes out what is there.
-fn replace(value: &mut Value, path: &[String], stand_in: Option<&Value>) {
-    let Some((last, way)) = path.split_last() else {
-        return;
-    };
-    let place = way.iter().try_fold(value, |value, key| match value {
-        Value::Object(members) => members.get_mut(key),
-        Value::Array(items) => items.get_mut(key.parse::<usize>().ok()?),
-        _ => None,
-    });
-    match (place, stand_in) {
-        (Some(Value::Object(members)), Some(stand_in)) => {
-            members.insert(last.clone(), stand_in.clone());
-        }
-        (Some(Value::Object(members)), None) => {
-            members.remove(last);
-        }
-        _ => {}
-    }
-}
-
-/// The step that a key names.
-fn named_step<'n>(node: &'n Node, key: &str) -> Option<(Vec<String>, &'n str)> {
-    let step = node.get(key)?.text()?;
-    Some((vec![key.to_owned()], step))
-}
-
-/// Where a fault is told; `key` is where the whole part is named.
-fn spot(node: &Node, key: &Span, fault: &Fault) -> Span {
-    match &fault.spot {
-        Spot::Missing(path) if path.is_empty() => key.clone(),
-        Spot::Value(path) | Spot::Missing(path) => span_of(node, path),
-        Spot::Key(path) => {
-            let (key, holder) = path
-                .split_last()
-                .map_or(("", path.as_slice()), |(key, rest)| (key.as_str(), rest));
-            let holder = within(node, holder);
-            match holder.and_then(|holder| holder.entry(key)) {
-                Some(entry) => entry.key_span.clone(),
-                None => node.mark(),
-            }
+/// The position of a fault. `key` is the position of the part's own key.
+fn span_of_fault(node: &Node, key: &Span, fault: &Fault) -> Span {
+    match fault.spot {
+        Spot::Missing if fault.path.is_empty() => key.clone(),
+        Spot::Value | Spot::Missing => span_of(node, &fault.path),
+        Spot::Key => {
+            let path = fault.path.split_last();
+            let entry = path.and_then(|(key, parent)| node_at(node, parent)?.entry(key));
+            entry.map_or_else(|| node.mark(), |entry| entry.key_span.clone())
         }
     }
 }
 
-/// Whether a value is a list of kinds of edges; the error says what is not.
+/// Checks that a value is a list of edge types; the error is the help text.
 fn are_edge_types(value: &Value) -> Result<(), String> {
     let kinds = edge_types();
     let Some(items) = value.as_array().filter(|items| !items.is_empty()) else {
         return Err(format!("such as `[{}]`", kinds[..2].join(", ")));
     };
-    for item in items {
-        let text = item.as_str().unwrap_or_default();
-        if !kinds.contains(&text) {
-            return Err(meant(text, &kinds));
-        }
-    }
-    Ok(())
+    let mut names = items.iter().map(|item| item.as_str().unwrap_or_default());
+    let unknown = names.find(|name| !kinds.contains(name));
+    unknown.map_or(Ok(()), |name| Err(meant(name, &kinds)))
 }
 
-/// Whether the name of a prompt is that of a file in its folder.
-fn stays_inside(key: &str) -> bool {
+/// Whether a prompt key names a file inside the prompts folder.
+fn is_inside_folder(key: &str) -> bool {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..");
     let is_strange = |character: char| character.is_control() || character == ':';
     key.split(['/', '\\']).all(is_plain) && !key.contains(is_strange)
 }
 
-/// The name of a file without its folder and ending.
+/// The name of a file without folder and extension.
 fn stem(file_name: &str) -> String {
-    let path = std::path::Path::new(file_name);
-    let stem = path.file_stem().and_then(|stem| stem.to_str());
-    stem.filter(|stem| !stem.is_empty())
-        .unwrap_or("pipeline")
-        .to_owned()
+    let stem = Path::new(file_name).file_stem();
+    let stem = stem.and_then(|stem| stem.to_str());
+    stem.unwrap_or("pipeline").to_owned()
 }

@@ -1,4 +1,4 @@
-//! Says in plain words how a part of a file differs from its schema.
+//! Explains how a part of a file differs from its schema.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::LocationSegment;
@@ -6,13 +6,14 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
 use super::findings::clipped;
-use super::schema::{Judge, Part, judge};
+use super::schema::{Part, PartSchema, part_schema};
 use super::tree::{Kind, Node, number};
 use crate::suggest::{listed, meant, nearest};
 
-/// One way in which a part differs from its schema.
+/// A difference between a part and its schema.
 pub(super) struct Fault {
     pub(super) spot: Spot,
+    pub(super) path: Vec<String>,
     pub(super) message: String,
     pub(super) help: String,
 }
@@ -20,25 +21,25 @@ pub(super) struct Fault {
 /// What a fault is about.
 pub(super) enum Spot {
     /// The key itself.
-    Key(Vec<String>),
+    Key,
     /// Its value.
-    Value(Vec<String>),
-    /// Something that is not there, in the map at this place.
-    Missing(Vec<String>),
+    Value,
+    /// A missing key of the map at the path.
+    Missing,
 }
 
-/// What became of a part that was held against its schema.
-pub(super) struct Verdict {
-    /// Whether it is as it must be.
-    pub(super) is_right: bool,
-    /// How it differs, without what was told already.
+/// The result of validating a part against its schema.
+pub(super) struct Validation {
+    /// Whether it is valid.
+    pub(super) is_valid: bool,
+    /// The differences that were not reported before.
     pub(super) faults: Vec<Fault>,
 }
 
-/// Holds a part against its schema. The node is what it was read from, if that is the file.
-pub(super) fn hold(part: Part, value: &Value, node: Option<&Node>) -> Verdict {
-    let judge = judge(part);
-    let errors: Vec<ValidationError<'_>> = judge.validator.iter_errors(value).collect();
+/// Validates a part against its schema. `node` is its site in the file, if it is from the file.
+pub(super) fn validate(part: Part, value: &Value, node: Option<&Node>) -> Validation {
+    let schema = part_schema(part);
+    let errors: Vec<ValidationError<'_>> = schema.validator.iter_errors(value).collect();
     let unknown: Vec<(Vec<String>, &str)> = errors
         .iter()
         .filter_map(|error| match error.kind() {
@@ -54,17 +55,17 @@ pub(super) fn hold(part: Part, value: &Value, node: Option<&Node>) -> Verdict {
         .collect();
     let mut faults = Vec::new();
     for error in &errors {
-        let place = Place {
+        let site = ErrorSite {
             part,
-            judge,
+            schema,
             path: path(error),
             is_item: matches!(
                 error.instance_path().iter().last(),
                 Some(LocationSegment::Index(_))
             ),
-            node: node.and_then(|node| within(node, &path(error))),
+            node: node.and_then(|node| node_at(node, &path(error))),
         };
-        if place
+        if site
             .node
             .is_some_and(|node| matches!(node.kind, Kind::Broken))
         {
@@ -73,23 +74,23 @@ pub(super) fn hold(part: Part, value: &Value, node: Option<&Node>) -> Verdict {
         if let ValidationErrorKind::Required { property } = error.kind()
             && let Some(name) = property.as_str()
         {
-            // A key that is nearly right is told as such, once.
+            // A misspelt required key is reported once, as misspelt.
             let is_misspelt = unknown
                 .iter()
-                .any(|(path, key)| *path == place.path && nearest(key, place.keys()) == Some(name));
+                .any(|(path, key)| *path == site.path && nearest(key, site.keys()) == Some(name));
             if !is_misspelt {
-                faults.push(place.missing(name));
+                faults.push(site.missing(name));
             }
             continue;
         }
         if let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() {
-            faults.extend(unexpected.iter().map(|key| place.unknown(key)));
+            faults.extend(unexpected.iter().map(|key| site.unknown(key)));
             continue;
         }
-        faults.push(place.wrong(error));
+        faults.push(site.wrong(error));
     }
-    Verdict {
-        is_right: errors.is_empty(),
+    Validation {
+        is_valid: errors.is_empty(),
         faults,
     }
 }
@@ -99,8 +100,8 @@ fn path(error: &ValidationError<'_>) -> Vec<String> {
     segments.map(|segment| segment.to_string()).collect()
 }
 
-/// The node at a place.
-pub(super) fn within<'n>(node: &'n Node, path: &[String]) -> Option<&'n Node> {
+/// The node at a path.
+pub(super) fn node_at<'n>(node: &'n Node, path: &[String]) -> Option<&'n Node> {
     path.iter().try_fold(node, |node, name| match &node.kind {
         Kind::Map(_) => node.get(name),
         Kind::List(items) => items.get(name.parse::<usize>().ok()?),
@@ -108,22 +109,22 @@ pub(super) fn within<'n>(node: &'n Node, path: &[String]) -> Option<&'n Node> {
     })
 }
 
-/// Where an error is.
-struct Place<'a> {
+/// The context of a validation error.
+struct ErrorSite<'a> {
     part: Part,
-    judge: &'a Judge,
+    schema: &'a PartSchema,
     path: Vec<String>,
-    /// Whether it is an item of a list.
+    /// Whether the path leads to an item of a list.
     is_item: bool,
     node: Option<&'a Node>,
 }
 
-impl Place<'_> {
+impl ErrorSite<'_> {
     fn keys(&self) -> Vec<&str> {
-        self.judge.keys(&self.path)
+        self.schema.keys(&self.path)
     }
 
-    /// What is at the place, by its name.
+    /// How messages refer to the value.
     fn name(&self) -> String {
         match (self.path.as_slice(), self.part) {
             ([], Part::Envelope) => "`pipeline`".to_owned(),
@@ -140,10 +141,11 @@ impl Place<'_> {
     fn missing(&self, name: &str) -> Fault {
         let mut schema_path = self.path.clone();
         schema_path.push(name.to_owned());
-        let about = self.judge.description(&schema_path).unwrap_or_default();
+        let about = self.schema.description(&schema_path).unwrap_or_default();
         let about = about.trim_end_matches('.');
         Fault {
-            spot: Spot::Missing(self.path.clone()),
+            spot: Spot::Missing,
+            path: self.path.clone(),
             message: format!("{} needs `{name}`", self.name()),
             help: format!("add `{name}: …`: {}", lower_first(about)),
         }
@@ -154,7 +156,8 @@ impl Place<'_> {
         let mut path = self.path.clone();
         path.push(key.to_owned());
         Fault {
-            spot: Spot::Key(path),
+            spot: Spot::Key,
+            path,
             message: format!("{} has no `{}`", self.name(), clipped(key)),
             help: match nearest(key, keys.iter().copied()) {
                 Some(name) => format!("did you mean `{name}`?"),
@@ -167,8 +170,8 @@ impl Place<'_> {
         let name = self.name();
         let instance = error.instance();
         let must = |what: String| {
-            let found = found(instance);
-            (format!("{name} must be {what}, not {found}"), String::new())
+            let message = format!("{name} must be {what}, not {}", shown(instance));
+            (message, String::new())
         };
         let (message, help) = match error.kind() {
             ValidationErrorKind::Type { kind } => self.wrong_type(kind, instance),
@@ -178,7 +181,7 @@ impl Place<'_> {
                 let options: Vec<&str> = options.collect();
                 let text = instance.as_str().unwrap_or_default();
                 (
-                    format!("{name} cannot be {}", found(instance)),
+                    format!("{name} cannot be {}", shown(instance)),
                     meant(text, &options),
                 )
             }
@@ -188,7 +191,7 @@ impl Place<'_> {
                 must(format!("more than {}", grouped(limit)))
             }
             ValidationErrorKind::MinLength { .. } => {
-                let about = self.judge.description(&self.path).unwrap_or_default();
+                let about = self.schema.description(&self.path).unwrap_or_default();
                 let about = lower_first(about.trim_end_matches('.'));
                 (
                     format!("{name} is empty"),
@@ -208,7 +211,8 @@ impl Place<'_> {
             ),
         };
         Fault {
-            spot: Spot::Value(self.path.clone()),
+            spot: Spot::Value,
+            path: self.path.clone(),
             message,
             help,
         }
@@ -217,20 +221,20 @@ impl Place<'_> {
     fn wrong_type(&self, kind: &TypeKind, instance: &Value) -> (String, String) {
         let name = self.name();
         let TypeKind::Single(expected) = kind else {
-            let message = format!("{name} cannot be {}", found(instance));
+            let message = format!("{name} cannot be {}", shown(instance));
             return (message, String::new());
         };
         if instance.is_null() {
             let message = format!("{name} has no value");
-            let help = if self.judge.is_needed(&self.path) {
+            let help = if self.schema.is_required(&self.path) {
                 "give it one"
             } else {
                 "give it one, or leave it out"
             };
             return (message, help.to_owned());
         }
-        if let Some(told) = self.mistaken(*expected) {
-            return told;
+        if let Some(explained) = self.wrong_notation(*expected) {
+            return explained;
         }
         let what = match expected {
             JsonType::String => "a text",
@@ -241,14 +245,14 @@ impl Place<'_> {
             JsonType::Object => "a map",
             JsonType::Null => "nothing",
         };
-        let message = format!("{name} must be {what}, not {}", found(instance));
+        let message = format!("{name} must be {what}, not {}", shown(instance));
         let help = match (expected, instance) {
             (JsonType::String, Value::Object(members)) if members.is_empty() => {
-                "put it into quotes: `\"{}\"`".to_owned()
+                "quote it: `\"{}\"`".to_owned()
             }
             (JsonType::String, Value::Number(_) | Value::Bool(_)) => {
                 let written = self.written().unwrap_or_default();
-                format!("put it into quotes: `\"{}\"`", clipped(written))
+                format!("quote it: `\"{}\"`", clipped(written))
             }
             (JsonType::Array, Value::Object(_)) => {
                 "begin each item of the list with `- `".to_owned()
@@ -270,7 +274,7 @@ impl Place<'_> {
         (message, help)
     }
 
-    /// What the value is in the file, without its quotes.
+    /// The value as written in the file, without quotes.
     fn written(&self) -> Option<&str> {
         match &self.node?.kind {
             Kind::Scalar { text, .. } => Some(text),
@@ -278,8 +282,8 @@ impl Place<'_> {
         }
     }
 
-    /// Values that are taken for something else than what they are.
-    fn mistaken(&self, expected: JsonType) -> Option<(String, String)> {
+    /// Explains values that YAML reads as another type than intended.
+    fn wrong_notation(&self, expected: JsonType) -> Option<(String, String)> {
         let Kind::Scalar { text, is_plain } = &self.node?.kind else {
             return None;
         };
@@ -320,8 +324,8 @@ impl Place<'_> {
     }
 }
 
-/// A value as it is spoken of.
-fn found(value: &Value) -> String {
+/// How messages show a value.
+fn shown(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(is) => format!("`{is}`"),
@@ -337,7 +341,7 @@ fn grouped(number: &Value) -> String {
     if let Some(number) = number.as_u64() {
         return thousands(number);
     }
-    // A float is shown without `.0`, as a person would write it.
+    // A float is shown without `.0`.
     let float = number.as_f64().map(|number| number.to_string());
     float.unwrap_or_else(|| number.to_string())
 }
@@ -346,8 +350,8 @@ fn grouped(number: &Value) -> String {
 pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (site, digit) in digits.chars().enumerate() {
+        if site > 0 && (digits.len() - site).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);

@@ -1,46 +1,46 @@
-//! What is wrong with a file, and where.
+//! Collects and shows the problems of a file.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde::Serialize;
 
 use super::tree::{Kind, Node, Span};
-use crate::actions::Place;
+use crate::actions::KeyPath;
 
-/// Something that is wrong with a file, or doubtful.
+/// An error or a warning about a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// How bad it is.
+    /// Whether it is an error.
     pub severity: Severity,
-    /// The line, counted from 1; 0 if it is not about the file, but about a setting from outside.
+    /// The line, counted from 1; 0 if the problem is in a setting given for the run.
     pub line: usize,
-    /// The column, counted in characters from 1; 0 as well then.
+    /// The column in characters, counted from 1; 0 like the line.
     pub column: usize,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What would be right.
+    /// How to fix it.
     pub help: Option<String>,
-    /// The bytes that it is about.
+    /// The bytes it refers to.
     #[serde(skip)]
     pub span: Span,
 }
 
-/// How bad a problem is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The pipeline cannot be run.
     Error,
-    /// It can be, but hardly as it was meant.
+    /// The pipeline can be run, but probably not as intended.
     Warning,
 }
 
 impl Problem {
-    /// The problem as a person reads it: what, where, the line itself, and what would be right.
+    /// The problem as text: message, position, source line and help.
     pub fn render(&self, file: &str, text: &str) -> String {
         self.rendered(file, text, &Renderer::plain())
     }
 
-    /// The same in colours.
+    /// The same with colours.
     pub fn render_coloured(&self, file: &str, text: &str) -> String {
         self.rendered(file, text, &Renderer::styled())
     }
@@ -67,19 +67,19 @@ impl Problem {
         if shown_column == self.column {
             return whole;
         }
-        // Of a long line only a part is given to the renderer, which counts the columns in it. The
-        // place stands after the message, which has no line of its own.
+        // The renderer gets only a part of a long line and counts columns in that part. The position
+        // comes after the first line.
         let (message, rest) = whole.split_once('\n').unwrap_or((&whole, ""));
-        let place = |column| format!("{file}:{}:{column}", self.line);
-        let rest = rest.replacen(&place(shown_column), &place(self.column), 1);
+        let position = |column| format!("{file}:{}:{column}", self.line);
+        let rest = rest.replacen(&position(shown_column), &position(self.column), 1);
         format!("{message}\n{rest}")
     }
 }
 
-/// So much of a line is shown on either side of what it is about.
+/// How many characters of a line are shown before and after a problem, and of the problem.
 const AROUND: usize = 60;
 
-/// The line of a place, without what would break a terminal, and the bytes of it to mark.
+/// The line around a span without control characters, and the bytes to mark in it.
 fn shown_line(text: &str, span: &Span) -> (String, Span) {
     let start = boundary(text, span.start);
     let end = boundary(text, span.end).max(start);
@@ -104,7 +104,7 @@ fn shown_line(text: &str, span: &Span) -> (String, Span) {
     (shown, from..to)
 }
 
-/// The place itself, or the last one before it that is no part of a character.
+/// The last character boundary at or before an offset.
 fn boundary(text: &str, offset: usize) -> usize {
     let offset = offset.min(text.len());
     let mut offsets = (0..=offset).rev();
@@ -121,13 +121,13 @@ fn printed(character: char) -> char {
     }
 }
 
-/// Characters that do something to a terminal, or that nobody sees.
+/// Control characters and invisible characters.
 fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// A message in which no name from the file does anything to a terminal, and none fills it.
+/// A text with hidden characters escaped, shortened to a maximum length.
 pub(crate) fn visible(text: &str) -> String {
     const MOST: usize = 1000;
     let mut shown = String::with_capacity(text.len().min(MOST));
@@ -145,7 +145,7 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// A value from the file as it stands in a message.
+/// A value from the file, shortened for a message.
 pub(crate) fn clipped(text: &str) -> String {
     const MOST: usize = 60;
     match text.char_indices().nth(MOST) {
@@ -154,24 +154,24 @@ pub(crate) fn clipped(text: &str) -> String {
     }
 }
 
-/// Collects what is wrong with a file.
+/// Collects the problems of a file.
 pub(crate) struct Report<'t> {
     text: &'t str,
-    /// Where lines begin.
+    /// The offsets at which lines begin.
     lines: Vec<usize>,
-    found: Vec<Found>,
+    problems: Vec<RawProblem>,
 }
 
-/// A problem whose line nobody has looked up yet.
-struct Found {
+/// A problem whose line has not been computed yet.
+struct RawProblem {
     severity: Severity,
-    /// Where; nowhere in the file, if it was set from outside.
+    /// The position; nothing for a setting given for the run.
     span: Option<Span>,
     message: String,
     help: String,
 }
 
-/// So many are told; who has more begins with these.
+/// The maximum number of problems reported.
 const MOST_PROBLEMS: usize = 200;
 
 impl<'t> Report<'t> {
@@ -181,7 +181,7 @@ impl<'t> Report<'t> {
         Self {
             text,
             lines: lines.collect(),
-            found: Vec::new(),
+            problems: Vec::new(),
         }
     }
 
@@ -208,13 +208,13 @@ impl<'t> Report<'t> {
         self.push(Severity::Warning, Some(span), message.into(), help.into());
     }
 
-    /// An error in what was set from outside.
-    pub(crate) fn error_outside(&mut self, message: impl Into<String>, help: impl Into<String>) {
+    /// An error in a setting given for the run.
+    pub(crate) fn error_in_option(&mut self, message: impl Into<String>, help: impl Into<String>) {
         self.push(Severity::Error, None, message.into(), help.into());
     }
 
     fn push(&mut self, severity: Severity, span: Option<Span>, message: String, help: String) {
-        self.found.push(Found {
+        self.problems.push(RawProblem {
             severity,
             span,
             message,
@@ -222,31 +222,31 @@ impl<'t> Report<'t> {
         });
     }
 
-    /// Whether so much was found that looking for what was meant is not worth its time.
+    /// Whether there are so many problems that suggestions are no longer worth their time.
     pub(crate) fn is_full(&self) -> bool {
-        self.found.len() > MOST_PROBLEMS
+        self.problems.len() > MOST_PROBLEMS
     }
 
     pub(crate) fn has_errors(&self) -> bool {
-        let mut found = self.found.iter();
-        found.any(|found| found.severity == Severity::Error)
+        let mut problems = self.problems.iter();
+        problems.any(|problem| problem.severity == Severity::Error)
     }
 
-    /// What was found, in the order of the file, each once.
+    /// The problems without duplicates, in the order of the file.
     pub(crate) fn into_problems(mut self) -> Vec<Problem> {
-        let place = |found: &Found| found.span.as_ref().map(|span| span.start);
-        self.found.sort_by_key(place);
-        self.found
-            .dedup_by(|one, other| (place(one), &one.message) == (place(other), &other.message));
-        let more = self.found.len().saturating_sub(MOST_PROBLEMS);
+        let start = |problem: &RawProblem| problem.span.as_ref().map(|span| span.start);
+        self.problems.sort_by_key(start);
+        self.problems
+            .dedup_by(|one, other| (start(one), &one.message) == (start(other), &other.message));
+        let more = self.problems.len().saturating_sub(MOST_PROBLEMS);
         if more > 0 {
-            // A warning may wait; what keeps the file from running may not.
-            self.found
-                .sort_by_key(|found| found.severity != Severity::Error);
-            self.found.truncate(MOST_PROBLEMS);
-            self.found.sort_by_key(place);
+            // Drops warnings before errors.
+            self.problems
+                .sort_by_key(|problem| problem.severity != Severity::Error);
+            self.problems.truncate(MOST_PROBLEMS);
+            self.problems.sort_by_key(start);
             let end = self.text.len();
-            // Errors stand first, so that what is left out is no worse than what was told.
+            // Errors are kept first, so the rest is no more severe than what is shown.
             let severity = if self.has_errors() {
                 Severity::Error
             } else {
@@ -255,12 +255,14 @@ impl<'t> Report<'t> {
             let message = format!("and {more} more");
             self.push(severity, Some(end..end), message, String::new());
         }
-        let found = std::mem::take(&mut self.found).into_iter();
-        found.map(|found| self.placed(found)).collect()
+        let problems = std::mem::take(&mut self.problems).into_iter();
+        problems
+            .map(|problem| self.with_position(problem))
+            .collect()
     }
 
-    fn placed(&self, found: Found) -> Problem {
-        let (line, column) = match &found.span {
+    fn with_position(&self, problem: RawProblem) -> Problem {
+        let (line, column) = match &problem.span {
             None => (0, 0),
             Some(span) => {
                 let start = boundary(self.text, span.start);
@@ -270,23 +272,23 @@ impl<'t> Report<'t> {
             }
         };
         Problem {
-            severity: found.severity,
+            severity: problem.severity,
             line,
             column,
-            message: visible(&found.message),
-            help: (!found.help.is_empty()).then(|| visible(&found.help)),
-            span: found.span.unwrap_or_default(),
+            message: visible(&problem.message),
+            help: (!problem.help.is_empty()).then(|| visible(&problem.help)),
+            span: problem.span.unwrap_or_default(),
         }
     }
 }
 
-/// Collects what is wrong with a step.
+/// Collects the problems of a step.
 pub(crate) struct Findings<'a> {
     step: &'a Node,
-    /// What is not there because it was told already: whatever else is wrong right beside it may
-    /// only follow from that.
+    /// The invalid values that were left out. Problems next to them may only follow from that, and
+    /// are not reported.
     left_out: &'a [Vec<String>],
-    found: Vec<Found>,
+    problems: Vec<RawProblem>,
 }
 
 impl<'a> Findings<'a> {
@@ -294,40 +296,40 @@ impl<'a> Findings<'a> {
         Self {
             step,
             left_out,
-            found: Vec::new(),
+            problems: Vec::new(),
         }
     }
 
-    pub(crate) fn error(&mut self, place: &Place, message: &str, help: &str) {
-        self.push(Severity::Error, place, message, help);
+    pub(crate) fn error(&mut self, path: &KeyPath, message: &str, help: &str) {
+        self.push(Severity::Error, path, message, help);
     }
 
-    pub(crate) fn warning(&mut self, place: &Place, message: &str, help: &str) {
-        self.push(Severity::Warning, place, message, help);
+    pub(crate) fn warning(&mut self, path: &KeyPath, message: &str, help: &str) {
+        self.push(Severity::Warning, path, message, help);
     }
 
-    fn push(&mut self, severity: Severity, place: &Place, message: &str, help: &str) {
-        let around = |path: &[String]| path.split_last().map(|(_, way)| way.to_vec());
-        let is_beside = |path: &Vec<String>| around(path) == around(&place.0);
-        let is_doubt = severity == Severity::Warning && !self.left_out.is_empty();
-        if is_doubt || self.left_out.iter().any(is_beside) {
+    fn push(&mut self, severity: Severity, path: &KeyPath, message: &str, help: &str) {
+        let parent = |path: &[String]| path.split_last().map(|(_, parent)| parent.to_vec());
+        let is_sibling = |other: &Vec<String>| parent(other) == parent(&path.0);
+        let is_uncertain = severity == Severity::Warning && !self.left_out.is_empty();
+        if is_uncertain || self.left_out.iter().any(is_sibling) {
             return;
         }
-        self.found.push(Found {
+        self.problems.push(RawProblem {
             severity,
-            span: Some(span_of(self.step, &place.0)),
+            span: Some(span_of(self.step, &path.0)),
             message: message.to_owned(),
             help: help.to_owned(),
         });
     }
 
-    pub(super) fn tell(self, report: &mut Report<'_>) {
-        report.found.extend(self.found);
+    pub(super) fn move_to(self, report: &mut Report<'_>) {
+        report.problems.extend(self.problems);
     }
 }
 
-/// Where something stands in a part of the file: a value that can be shown, else its key, else
-/// what is nearest to it.
+/// The position of a value in a part of the file: the value itself if it fits a line, else its key,
+/// else the nearest parent.
 pub(super) fn span_of(part: &Node, path: &[impl AsRef<str>]) -> Span {
     let mut node = part;
     let mut span = part.mark();

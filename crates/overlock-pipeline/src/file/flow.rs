@@ -1,36 +1,11 @@
-//! The ways that a run can take through its steps.
+//! The transitions between the steps of a pipeline.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::Step;
 use crate::actions::Action;
 
-/// A way from one step to another.
-pub(super) struct Way<'a> {
-    /// What it is called, if the step has more than one.
-    pub(super) label: Option<String>,
-    pub(super) to: &'a str,
-}
-
-/// The ways that lead out of a step; none if the run can only end there.
-pub(super) fn ways(step: &Step) -> Vec<Way<'_>> {
-    let targets = step.action.targets().into_iter();
-    let chosen = targets.filter(|target| !target.is_mail).map(|target| Way {
-        label: Some(target.label),
-        to: target.step,
-    });
-    let mut ways: Vec<Way<'_>> = chosen.collect();
-    if let Some(next) = &step.next
-        && !step.end
-        && !always_chooses(&step.action)
-    {
-        let label = (!ways.is_empty()).then(|| "next".to_owned());
-        ways.push(Way { label, to: next });
-    }
-    ways
-}
-
-/// Whether an action always says itself where to go.
+/// Whether an action always chooses the next step itself.
 pub(super) fn always_chooses(action: &Action) -> bool {
     match action {
         Action::ManageContextBudget(_) | Action::LoopGuard(_) | Action::RepeatQueryGuard(_) => true,
@@ -39,65 +14,70 @@ pub(super) fn always_chooses(action: &Action) -> bool {
     }
 }
 
-/// Steps by their places in the file, and where each of them can lead.
+/// The graph of steps, by their index in the file.
 pub(super) struct Flow {
     out: Vec<Vec<usize>>,
-    /// The same ways, backwards.
+    /// The transitions in reverse.
     into: Vec<Vec<usize>>,
 }
 
 impl Flow {
     pub(super) fn of(steps: &[Step]) -> Self {
-        let places: HashMap<&str, usize> = steps
+        let indices: HashMap<&str, usize> = steps
             .iter()
             .enumerate()
-            .map(|(place, step)| (step.id.as_str(), place))
+            .map(|(index, step)| (step.id.as_str(), index))
             .collect();
         let out = steps.iter().map(|step| {
-            let ways = ways(step).into_iter();
-            ways.filter_map(|way| places.get(way.to).copied()).collect()
+            let targets = step.transitions().into_iter();
+            targets
+                .filter_map(|(_, id)| indices.get(id).copied())
+                .collect()
         });
         let out: Vec<Vec<usize>> = out.collect();
         let mut into = vec![Vec::new(); out.len()];
-        for (place, ways) in out.iter().enumerate() {
-            for to in ways {
-                into[*to].push(place);
+        for (index, targets) in out.iter().enumerate() {
+            for to in targets {
+                into[*to].push(index);
             }
         }
         Self { out, into }
     }
 
-    /// Which steps are among these, or come after one of them.
+    /// Which steps are among these or can follow one of them.
     pub(super) fn reached(&self, from: impl IntoIterator<Item = usize>) -> Vec<bool> {
         let mut reached = vec![false; self.out.len()];
         let mut waiting: Vec<usize> = from.into_iter().collect();
-        while let Some(place) = waiting.pop() {
-            if !std::mem::replace(&mut reached[place], true) {
-                waiting.extend(&self.out[place]);
+        while let Some(index) = waiting.pop() {
+            if !std::mem::replace(&mut reached[index], true) {
+                waiting.extend(&self.out[index]);
             }
         }
         reached
     }
 
-    /// Which steps come after one of these; itself only if the run can come back.
-    pub(super) fn after(&self, places: impl IntoIterator<Item = usize>) -> Vec<bool> {
-        let places = places.into_iter();
-        self.reached(places.flat_map(|place| self.out[place].iter().copied()))
+    /// Which steps can follow one of these, including a step itself if a loop leads back to it.
+    pub(super) fn after(&self, indices: impl IntoIterator<Item = usize>) -> Vec<bool> {
+        let indices = indices.into_iter();
+        self.reached(indices.flat_map(|index| self.out[index].iter().copied()))
     }
 
-    /// A shortest cycle of each knot of steps, over those alone that may be on it.
-    pub(super) fn cycles(&self, may: &[bool]) -> Vec<Vec<usize>> {
+    /// A shortest cycle of each strongly connected set of steps, through allowed steps only.
+    pub(super) fn cycles(&self, allowed: &[bool]) -> Vec<Vec<usize>> {
         let mut seen = vec![false; self.out.len()];
         let mut cycles = Vec::new();
-        for place in 0..self.out.len() {
-            if !may[place] || seen[place] {
+        for index in 0..self.out.len() {
+            if !allowed[index] || seen[index] {
                 continue;
             }
-            let Some(cycle) = self.cycle(place, may) else {
+            let Some(cycle) = self.cycle(index, allowed) else {
                 continue;
             };
-            // One knot is told once, however many ways lead around in it.
-            let (ahead, behind) = (walk(&self.out, place, may), walk(&self.into, place, may));
+            // Reports one cycle of each set.
+            let (ahead, behind) = (
+                walk(&self.out, index, allowed),
+                walk(&self.into, index, allowed),
+            );
             for (seen, (ahead, behind)) in seen.iter_mut().zip(ahead.iter().zip(behind)) {
                 *seen |= *ahead && behind;
             }
@@ -106,22 +86,22 @@ impl Flow {
         cycles
     }
 
-    /// The shortest way from a step back to it.
-    fn cycle(&self, start: usize, may: &[bool]) -> Option<Vec<usize>> {
+    /// The shortest cycle through a step.
+    fn cycle(&self, start: usize, allowed: &[bool]) -> Option<Vec<usize>> {
         let mut came_from = vec![None; self.out.len()];
         let mut waiting = VecDeque::from([start]);
-        while let Some(place) = waiting.pop_front() {
-            for next in &self.out[place] {
+        while let Some(index) = waiting.pop_front() {
+            for next in &self.out[index] {
                 if *next == start {
-                    let mut way = vec![place];
-                    while let Some(before) = came_from[way[way.len() - 1]] {
-                        way.push(before);
+                    let mut cycle = vec![index];
+                    while let Some(before) = came_from[cycle[cycle.len() - 1]] {
+                        cycle.push(before);
                     }
-                    way.reverse();
-                    return Some(way);
+                    cycle.reverse();
+                    return Some(cycle);
                 }
-                if may[*next] && came_from[*next].is_none() {
-                    came_from[*next] = Some(place);
+                if allowed[*next] && came_from[*next].is_none() {
+                    came_from[*next] = Some(index);
                     waiting.push_back(*next);
                 }
             }
@@ -130,16 +110,16 @@ impl Flow {
     }
 }
 
-/// The steps that these ways lead to from one of them, over those alone that may be on it.
-fn walk(ways: &[Vec<usize>], start: usize, may: &[bool]) -> Vec<bool> {
-    let mut found = vec![false; ways.len()];
+/// The steps reachable from one of them, through allowed steps only.
+fn walk(edges: &[Vec<usize>], start: usize, allowed: &[bool]) -> Vec<bool> {
+    let mut reached = vec![false; edges.len()];
     let mut waiting = vec![start];
-    while let Some(place) = waiting.pop() {
-        for next in &ways[place] {
-            if may[*next] && !std::mem::replace(&mut found[*next], true) {
+    while let Some(index) = waiting.pop() {
+        for next in &edges[index] {
+            if allowed[*next] && !std::mem::replace(&mut reached[*next], true) {
                 waiting.push(*next);
             }
         }
     }
-    found
+    reached
 }

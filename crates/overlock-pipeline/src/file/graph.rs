@@ -1,25 +1,22 @@
 //! Draws the steps of a pipeline, for a page and for a terminal.
 //!
-//! Names come from the file and are not to be believed: in a graph every character that could mean
-//! something is written as its number, in a drawing every one that would move the cursor.
+//! Names come from the file and are untrusted: special characters are escaped in a graph, and
+//! control characters in a drawing.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use super::findings::{clipped, visible};
-use super::flow::{Way, ways};
 use super::{Pipeline, Step};
 use crate::actions::Action;
 
-/// The steps as a Mermaid graph.
-///
-/// Ways that an action chooses carry its word for them, mail goes along dotted lines.
+/// The steps as a Mermaid graph. Transitions have their names, and mail dotted lines.
 pub fn graph(pipeline: &Pipeline) -> String {
-    let places: HashMap<&str, usize> = pipeline
+    let indices: HashMap<&str, usize> = pipeline
         .steps
         .iter()
         .enumerate()
-        .map(|(place, step)| (step.id.as_str(), place))
+        .map(|(index, step)| (step.id.as_str(), index))
         .collect();
     let mut graph = "flowchart TD\n".to_owned();
     let mut line = |text: String| {
@@ -28,45 +25,44 @@ pub fn graph(pipeline: &Pipeline) -> String {
         graph.push('\n');
     };
     line("start([\"start\"])".to_owned());
-    for (place, step) in pipeline.steps.iter().enumerate() {
-        let (open, close) = if step.action.targets().iter().any(|target| !target.is_mail) {
+    for (index, step) in pipeline.steps.iter().enumerate() {
+        let (open, close) = if chooses(step) {
             ("{{", "}}")
         } else {
             ("[", "]")
         };
         let (id, action) = (escaped(&step.id), escaped(step.action.name()));
         line(format!(
-            "s{place}{open}\"{id}<br/><small>{action}</small>\"{close}"
+            "s{index}{open}\"{id}<br/><small>{action}</small>\"{close}"
         ));
     }
     line("finish([\"end\"])".to_owned());
-    if let Some(place) = places.get(pipeline.settings.entry_step_id.as_str()) {
-        line(format!("start --> s{place}"));
+    if let Some(index) = indices.get(pipeline.settings.entry_step_id.as_str()) {
+        line(format!("start --> s{index}"));
     }
-    for (place, step) in pipeline.steps.iter().enumerate() {
-        let ways = ways(step);
-        if ways.is_empty() {
-            line(format!("s{place} --> finish"));
+    for (index, step) in pipeline.steps.iter().enumerate() {
+        let transitions = step.transitions();
+        if transitions.is_empty() {
+            line(format!("s{index} --> finish"));
         }
-        for Way { label, to } in ways {
-            let Some(to) = places.get(to) else { continue };
-            match label {
-                Some(label) if !label.trim().is_empty() => {
-                    line(format!("s{place} -->|\"{}\"| s{to}", escaped(&label)));
-                }
-                _ => line(format!("s{place} --> s{to}")),
+        for (name, to) in transitions {
+            let Some(to) = indices.get(to) else { continue };
+            if chooses(step) && !name.trim().is_empty() {
+                line(format!("s{index} -->|\"{}\"| s{to}", escaped(&name)));
+            } else {
+                line(format!("s{index} --> s{to}"));
             }
         }
         if let Action::Send(send) = &step.action
-            && let Some(to) = places.get(send.target_step_id.as_str())
+            && let Some(to) = indices.get(send.target_step_id.as_str())
         {
-            line(format!("s{place} -.->|\"{}\"| s{to}", escaped(&send.topic)));
+            line(format!("s{index} -.->|\"{}\"| s{to}", escaped(&send.topic)));
         }
     }
     graph
 }
 
-/// The steps as lines of text, in the order in which a run comes to them.
+/// The steps as lines of text, in the order in which a run reaches them.
 ///
 /// ```text
 /// search (search_nodes) → fetch
@@ -78,7 +74,7 @@ pub fn graph(pipeline: &Pipeline) -> String {
 /// shorten (call_model) → budget ↺
 /// ```
 ///
-/// `↺` marks the way back to a step that stands above.
+/// `↺` marks a transition to a step above.
 pub fn drawing(pipeline: &Pipeline) -> String {
     let steps: HashMap<&str, &Step> = pipeline
         .steps
@@ -94,8 +90,8 @@ pub fn drawing(pipeline: &Pipeline) -> String {
             continue;
         }
         draw(step, &drawn, &mut drawing);
-        // The first way is followed first, so it goes on top.
-        waiting.extend(ways(step).iter().rev().map(|way| way.to));
+        // Reversed, because the last one is taken first.
+        waiting.extend(step.transitions().into_iter().rev().map(|(_, to)| to));
     }
     let left = pipeline.steps.iter();
     let left: Vec<&Step> = left
@@ -117,23 +113,18 @@ fn draw(step: &Step, drawn: &HashSet<&str>, drawing: &mut String) {
         format!("→ {}{back}", name(id))
     };
     let _ = write!(drawing, "{} ({})", name(&step.id), step.action.name());
-    let ways = ways(step);
-    match ways.as_slice() {
-        [
-            Way {
-                label: None,
-                to: id,
-            },
-        ] => {
-            let _ = write!(drawing, " {}", to(id));
+    match step.transitions().as_slice() {
+        [] => drawing.push_str(" → end\n"),
+        transitions if chooses(step) => {
+            drawing.push('\n');
+            for (label, id) in transitions {
+                let _ = writeln!(drawing, "  {} {}", name(label), to(id));
+            }
         }
-        [] => drawing.push_str(" → end"),
-        _ => {}
-    }
-    drawing.push('\n');
-    for Way { label, to: id } in &ways {
-        if let Some(label) = label {
-            let _ = writeln!(drawing, "  {} {}", name(label), to(id));
+        transitions => {
+            for (_, id) in transitions {
+                let _ = writeln!(drawing, " {}", to(id));
+            }
         }
     }
     if let Action::Send(send) = &step.action {
@@ -142,7 +133,13 @@ fn draw(step: &Step, drawn: &HashSet<&str>, drawing: &mut String) {
     }
 }
 
-/// A text in which Mermaid finds nothing but the text.
+/// Whether the action of a step can choose the next step.
+fn chooses(step: &Step) -> bool {
+    let targets = step.action.targets();
+    targets.iter().any(|target| !target.is_mail)
+}
+
+/// A text with everything escaped that has a meaning in Mermaid.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for character in clipped(text).chars() {

@@ -1,19 +1,19 @@
-//! What a pipeline file says, and what is wrong with it.
+//! Reads and checks pipeline files.
 
-// What it says, and where.
+// The syntax tree.
 mod tree;
 
-// What it must be.
+// The schema.
 mod explain;
 mod schema;
 
-// What is wrong with it.
+// Errors and warnings.
 mod check;
-mod doubts;
 mod findings;
+mod warnings;
 mod window;
 
-// How its steps hang together.
+// The graph of the steps.
 mod flow;
 mod graph;
 
@@ -26,6 +26,7 @@ use serde_json::{Map, Value};
 
 use crate::actions::Action;
 use crate::settings::Settings;
+use flow::always_chooses;
 
 pub use check::read;
 pub(crate) use findings::Findings;
@@ -36,9 +37,9 @@ pub use schema::schema;
 /// A pipeline that can be run.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What holds for all of it.
+    /// Its settings.
     pub settings: Settings,
     /// Its steps, in the order of the file.
     pub steps: Vec<Step>,
@@ -47,62 +48,62 @@ pub struct Pipeline {
 /// One step of a pipeline.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What it is called.
+    /// Its id.
     pub id: String,
-    /// What it does.
+    /// Its action.
     pub action: Action,
-    /// Where the run goes on, unless the action chooses.
+    /// The next step, unless the action chooses it.
     pub next: Option<String>,
     /// Whether the run ends after it.
     pub end: bool,
 }
 
 impl Step {
-    /// Where the run may go from here: what that way is called, and the step it leads to.
-    pub fn ways(&self) -> Vec<(String, &str)> {
+    /// The possible next steps, each after the name of the transition; none if the run can only
+    /// end here.
+    pub fn transitions(&self) -> Vec<(String, &str)> {
         let chosen = self.action.targets().into_iter();
         let chosen = chosen.filter(|target| !target.is_mail);
         let chosen = chosen.map(|target| (target.label, target.step));
-        let next = self
-            .next
-            .iter()
-            .map(|next| ("next".to_owned(), next.as_str()));
+        let is_next_used = !self.end && !always_chooses(&self.action);
+        let next = self.next.iter().filter(|_| is_next_used);
+        let next = next.map(|next| ("next".to_owned(), next.as_str()));
         chosen.chain(next).collect()
     }
 }
 
 impl Pipeline {
-    /// The step of this name.
+    /// The step with this id.
     pub fn step(&self, id: &str) -> Option<&Step> {
         self.steps.iter().find(|step| step.id == id)
     }
 }
 
-/// The texts of prompts, by their keys.
+/// The texts of prompt files, by key.
 pub type Prompts = BTreeMap<String, String>;
 
 /// What a file is checked with.
 pub struct ReadOptions<'a> {
-    /// The settings that are set over those of the file.
+    /// Settings that override those of the file.
     pub settings: &'a Map<String, Value>,
     /// The model, if the settings name none.
     pub model: Option<&'a str>,
-    /// Reads the prompt of a key from the folder of prompts; the error says why it cannot.
+    /// Reads a prompt by folder and key; the error says why it cannot be read.
     pub prompt: &'a dyn Fn(&str, &str) -> Result<String, String>,
-    /// Who knows windows and counts.
+    /// Windows and token counts of models.
     pub measures: &'a dyn Measures,
 }
 
-/// Knows what models take.
+/// Windows and token counts of models.
 pub trait Measures {
-    /// The window of a model, and the tokens of a text to it; nothing if nobody can say.
+    /// The window of a model and the tokens of a text; nothing for an unknown model.
     fn measure(&self, model: &str, text: &str) -> Option<Measure>;
 
     /// Whether a counter of this name is known.
     fn is_counter(&self, name: &str) -> bool;
 }
 
-/// What a model takes.
+/// The window of a model and the tokens of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
     /// The tokens of its window.
@@ -111,17 +112,17 @@ pub struct Measure {
     pub is_shared: bool,
     /// The tokens of the text.
     pub tokens: u64,
-    /// What is left free of the window.
+    /// The safety margin.
     pub margin: u64,
 }
 
-/// A file that was checked.
+/// The result of checking a file.
 #[derive(Debug)]
 pub struct Checked {
-    /// The pipeline, if nothing is wrong with it.
+    /// The pipeline, if there are no errors.
     pub pipeline: Option<Pipeline>,
-    /// The prompts that its steps name.
+    /// The prompt files that its steps name.
     pub prompts: Prompts,
-    /// Everything that is wrong, and what is doubtful, in the order of the file.
+    /// All errors and warnings, in the order of the file.
     pub problems: Vec<Problem>,
 }

@@ -1,4 +1,4 @@
-//! What a pipeline file looks like, as a JSON Schema made from the types that read it.
+//! The JSON Schema of pipeline files, generated from the types that read them.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::actions::Action;
 use crate::settings::Settings;
 
-/// The JSON Schema of pipeline files, for editors and for whoever writes files by program.
+/// The JSON Schema of pipeline files, for editors and other programs.
 ///
 /// ```
 /// let schema = overlock_pipeline::schema();
@@ -31,13 +31,13 @@ pub fn schema() -> Value {
         .collect();
     let step = json!({
         "type": "object",
-        "description": "One step: what it is called, what it does, and where the run goes on.",
+        "description": "One step: its id, its action, and the next step.",
         "properties": {
             "id": id(),
             "action": {
                 "description": "What the step does.",
                 "enum": names,
-                "enumDescriptions": names.iter().map(|name| about(name)).collect::<Vec<_>>(),
+                "enumDescriptions": names.iter().map(|name| description(name)).collect::<Vec<_>>(),
             },
         },
         "required": ["id", "action"],
@@ -47,7 +47,7 @@ pub fn schema() -> Value {
     definitions.insert("settings".to_owned(), settings());
     definitions.insert("step".to_owned(), step);
     for name in names {
-        definitions.insert((*name).to_owned(), of_action(name));
+        definitions.insert((*name).to_owned(), action_schema(name));
     }
     let mut pipeline = envelope();
     pipeline["properties"]["settings"] = json!({ "$ref": "#/$defs/settings" });
@@ -55,7 +55,7 @@ pub fn schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Overlock pipeline",
-        "description": "A pipeline: steps that run over one state, and never overflow its context.",
+        "description": "A pipeline of steps whose prompts never exceed their budget.",
         "type": "object",
         "properties": { "pipeline": pipeline },
         "required": ["pipeline"],
@@ -64,25 +64,25 @@ pub fn schema() -> Value {
     })
 }
 
-/// The parts of a file that are checked one by one.
+/// The parts of a file that are validated separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Part {
-    /// What stands directly under `pipeline`, without what is in it.
+    /// The keys directly under `pipeline`.
     Envelope,
-    /// The settings, without those that steps name.
+    /// The settings, except those that steps name.
     Settings,
     /// A step of this action.
     Step(&'static str),
 }
 
-/// Whoever checks a part, and the keys that it may have.
-pub(super) struct Judge {
+/// The schema of a part and its validator.
+pub(super) struct PartSchema {
     pub(super) validator: Validator,
     schema: Value,
 }
 
-impl Judge {
-    /// The keys of the map at this place, as far as they are given.
+impl PartSchema {
+    /// The keys that the schema allows in the map at a path.
     pub(super) fn keys(&self, path: &[String]) -> Vec<&str> {
         let schema = self.at(path);
         let keys = schema.and_then(|schema| schema.get("properties")?.as_object());
@@ -90,19 +90,19 @@ impl Judge {
         keys.map(String::as_str).collect()
     }
 
-    /// What is said of this place.
+    /// The description of the value at a path.
     pub(super) fn description(&self, path: &[String]) -> Option<&str> {
         self.at(path)?.get("description")?.as_str()
     }
 
-    /// Whether what is at this place cannot be left out.
-    pub(super) fn is_needed(&self, path: &[String]) -> bool {
+    /// Whether the value at a path is required.
+    pub(super) fn is_required(&self, path: &[String]) -> bool {
         let Some((name, holder)) = path.split_last() else {
             return true;
         };
-        let needed = self.at(holder).and_then(|schema| schema.get("required"));
-        let needed = needed.and_then(Value::as_array);
-        needed.is_some_and(|needed| needed.iter().any(|needed| needed == name))
+        let required = self.at(holder).and_then(|schema| schema.get("required"));
+        let required = required.and_then(Value::as_array);
+        required.is_some_and(|required| required.iter().any(|required| required == name))
     }
 
     fn at(&self, path: &[String]) -> Option<&Value> {
@@ -114,35 +114,35 @@ impl Judge {
     }
 }
 
-/// Who checks this part.
-pub(super) fn judge(part: Part) -> &'static Judge {
-    static JUDGES: OnceLock<HashMap<Part, Judge>> = OnceLock::new();
-    let judges = JUDGES.get_or_init(|| {
+/// The schema of a part.
+pub(super) fn part_schema(part: Part) -> &'static PartSchema {
+    static SCHEMAS: OnceLock<HashMap<Part, PartSchema>> = OnceLock::new();
+    let schemas = SCHEMAS.get_or_init(|| {
         let steps = Action::NAMES.iter().map(|name| Part::Step(name));
         let parts = [Part::Envelope, Part::Settings].into_iter().chain(steps);
-        let judges = parts.map(|part| {
+        let schemas = parts.map(|part| {
             let schema = match part {
                 Part::Envelope => envelope(),
                 Part::Settings => {
-                    // Which other settings there may be is known only once the steps are.
+                    // Which other settings are valid depends on the steps.
                     let mut schema = settings();
                     schema["additionalProperties"] = true.into();
                     schema
                 }
-                Part::Step(name) => of_action(name),
+                Part::Step(name) => action_schema(name),
             };
             let validator = jsonschema::validator_for(&schema)
                 .expect("the schema is made from types, and a test compiles it");
-            (part, Judge { validator, schema })
+            (part, PartSchema { validator, schema })
         });
-        judges.collect()
+        schemas.collect()
     });
-    &judges[&part]
+    &schemas[&part]
 }
 
-/// The kinds of edges that a setting may list.
+/// The edge types that a setting may list.
 pub(super) fn edge_types() -> Vec<&'static str> {
-    let schema = &judge(Part::Step("expand_dependency_tree")).schema;
+    let schema = &part_schema(Part::Step("expand_dependency_tree")).schema;
     let kinds = schema["properties"]["edge_types"]["items"]["enum"].as_array();
     kinds
         .into_iter()
@@ -152,21 +152,21 @@ pub(super) fn edge_types() -> Vec<&'static str> {
 }
 
 fn id() -> Value {
-    json!({ "description": "What the step is called.", "type": "string", "minLength": 1 })
+    json!({ "description": "The id of the step.", "type": "string", "minLength": 1 })
 }
 
-/// What stands directly under `pipeline`.
+/// The keys directly under `pipeline`.
 fn envelope() -> Value {
     json!({
         "type": "object",
         "properties": {
             "name": {
-                "description": "What the pipeline is called; as its file, if nothing is said.",
+                "description": "The name of the pipeline; by default that of its file.",
                 "type": "string",
                 "minLength": 1,
             },
-            "description": { "description": "What it is for.", "type": "string" },
-            "settings": { "description": "What holds for all of it.", "type": "object" },
+            "description": { "description": "The purpose of the pipeline.", "type": "string" },
+            "settings": { "description": "The settings of the pipeline.", "type": "object" },
             "steps": {
                 "description": "The steps.",
                 "type": "array",
@@ -190,7 +190,7 @@ fn settings() -> Value {
         action["properties"]["edge_types"].take()
     };
     schema["additionalProperties"] = json!({
-        "description": "What steps take by its name (`…_from_settings`).",
+        "description": "A value that steps name by `…_from_settings`.",
         "anyOf": [
             { "type": "integer", "minimum": 0 },
             { "type": "array", "items": edges["items"] },
@@ -202,8 +202,8 @@ fn settings() -> Value {
     schema
 }
 
-/// What a step of this action looks like: its own fields, and those that every step has.
-fn of_action(name: &str) -> Value {
+/// The schema of a step with this action: the action's own fields and the common ones.
+fn action_schema(name: &str) -> Value {
     let own = Action::schema(name, &mut generator());
     let mut own = own.map(schemars::Schema::to_value).unwrap_or_default();
     tidy(&mut own);
@@ -215,7 +215,7 @@ fn of_action(name: &str) -> Value {
     );
     properties.insert(
         "description".to_owned(),
-        json!({ "description": "What the step is for.", "type": "string" }),
+        json!({ "description": "The purpose of the step.", "type": "string" }),
     );
     if let Some(Value::Object(fields)) = own.get_mut("properties").map(Value::take) {
         properties.extend(fields);
@@ -223,7 +223,7 @@ fn of_action(name: &str) -> Value {
     properties.insert(
         "next".to_owned(),
         json!({
-            "description": "Where the run goes on, unless the action chooses.",
+            "description": "The next step, unless the action chooses it.",
             "type": "string",
             "minLength": 1,
         }),
@@ -237,20 +237,20 @@ fn of_action(name: &str) -> Value {
         Value::Array(names) => Some(names),
         _ => None,
     });
-    let mut needed = vec![json!("id"), json!("action")];
-    needed.extend(required.into_iter().flatten());
+    let mut names = vec![json!("id"), json!("action")];
+    names.extend(required.into_iter().flatten());
     json!({
         "title": name,
         "description": own.get("description"),
         "type": "object",
         "properties": properties,
-        "required": needed,
+        "required": names,
         "additionalProperties": false,
     })
 }
 
-/// What an action does, in a line.
-fn about(name: &str) -> String {
+/// The description of an action.
+fn description(name: &str) -> String {
     let schema = Action::schema(name, &mut generator());
     let about = schema.as_ref().and_then(|schema| schema.get("description"));
     about.and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -262,16 +262,16 @@ fn generator() -> SchemaGenerator {
         .into_generator()
 }
 
-/// Makes of a generated schema one that says what a person may write: a field that may be left
-/// out is not written as nothing, choices are in one list, and numbers end where their types do.
+/// Simplifies a generated schema: optional fields do not allow null, choices are one list, and
+/// numbers have the range of their types.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(tidy),
         Value::Object(members) => {
             without_null(members);
             flatten_choices(members);
-            bound(members);
-            // A comment is broken where a line of source ends; what it says is one line.
+            limit_to_type(members);
+            // Doc comments have line breaks.
             if let Some(Value::String(about)) = members.get_mut("description") {
                 *about = about.split_whitespace().collect::<Vec<_>>().join(" ");
             }
@@ -307,13 +307,13 @@ fn without_null(schema: &mut Map<String, Value>) {
         let only = only.clone();
         schema.remove("anyOf");
         for (key, value) in only {
-            // What is said of the field says more than what is said of its type.
+            // The description of the field takes precedence over that of its type.
             schema.entry(key).or_insert(value);
         }
     }
 }
 
-/// Choices with a description each become one list, with a list of descriptions beside it.
+/// Turns described choices into one list of values and one of descriptions.
 fn flatten_choices(schema: &mut Map<String, Value>) {
     let Some(Value::Array(choices)) = schema.get("oneOf") else {
         return;
@@ -341,8 +341,8 @@ fn flatten_choices(schema: &mut Map<String, Value>) {
     schema.insert("enumDescriptions".to_owned(), descriptions.into());
 }
 
-/// Numbers end where their types do.
-fn bound(schema: &mut Map<String, Value>) {
+/// Sets the maximum of a number to that of its type.
+fn limit_to_type(schema: &mut Map<String, Value>) {
     let most = match schema.get("format").and_then(Value::as_str) {
         Some("uint32") => Some(json!(u32::MAX)),
         Some("uint64") => Some(json!(u64::MAX)),

@@ -1,4 +1,4 @@
-//! The schema and the reader say the same.
+//! Tests that the schema agrees with the reader.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn value(text: &str) -> Value {
 }
 
 #[test]
-fn the_schema_takes_a_file_with_every_action() {
+fn the_schema_accepts_a_file_with_every_action() {
     let schema = schema();
     let validator = jsonschema::validator_for(&schema).expect("the schema is one");
     let errors: Vec<String> = validator
@@ -27,7 +27,7 @@ fn the_schema_takes_a_file_with_every_action() {
 }
 
 #[test]
-fn the_schema_refuses_every_misspelt_key_of_every_step() {
+fn the_schema_rejects_every_misspelt_key() {
     let schema = schema();
     let validator = jsonschema::validator_for(&schema).expect("the schema is one");
     let whole = value(WHOLE);
@@ -52,8 +52,9 @@ fn every_field_of_every_action_is_described() {
         };
         for (name, field) in fields {
             let about = field.get("description").and_then(Value::as_str);
-            let is_told = about.is_some_and(|about| !about.is_empty() && !about.contains('\n'));
-            assert!(is_told, "{path}.{name}: {about:?}");
+            let is_described =
+                about.is_some_and(|about| !about.is_empty() && !about.contains('\n'));
+            assert!(is_described, "{path}.{name}: {about:?}");
             assert_ne!(field["type"], "null", "{path}.{name}");
             check(field, &format!("{path}.{name}"));
             check(&field["items"], &format!("{path}.{name}[]"));

@@ -1,8 +1,7 @@
-//! A YAML file as a tree that knows where everything stands.
+//! The syntax tree of a YAML file, with positions.
 //!
-//! Reading is bounded: a file cannot be larger, deeper or, once its aliases are followed, longer
-//! than a person would write one. Plain words are read by the core schema of YAML 1.2, in which
-//! `no` is a text.
+//! The size of a file, its depth and its length with expanded aliases are limited. Unquoted values
+//! follow the core schema of YAML 1.2, in which `no` is a text.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,48 +12,50 @@ use serde_json::{Number, Value};
 use super::findings::{Report, clipped};
 use crate::suggest::meant;
 
-/// Where something stands, in bytes.
+/// A range of bytes in the file.
 pub(crate) type Span = Range<usize>;
 
-/// A file is not larger than this.
+/// The maximum size of a file.
 const MOST_BYTES: usize = 1 << 20;
 
-/// It is not nested deeper than this.
+/// The maximum nesting depth.
 const MOST_DEPTH: usize = 64;
 
-/// No map has more keys: they are looked for one by one.
+/// The maximum number of keys of a map, because lookup is linear.
 const MOST_KEYS: usize = 1000;
 
-/// It does not hold more, with its aliases followed.
+/// The maximum number of values, with aliases expanded.
 const MOST_NODES: usize = 100_000;
 
-/// Nor is its text longer than this, with its aliases followed.
+/// The maximum length of all texts, with aliases expanded.
 const MOST_EXPANDED_BYTES: usize = 8 << 20;
 
-/// Up to here a float that looks whole is exactly the number that was written.
+/// The limit up to which a float represents every integer exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A value in the file.
+const FEW_ARE_ENOUGH: &str = "no pipeline needs more than a few";
+
+/// A value with its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
     pub(crate) span: Span,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
-    /// A text, a number, a truth or nothing; only what is plain may be other than a text.
+    /// A text, number, boolean or null. Quoted values are always texts.
     Scalar { text: String, is_plain: bool },
     /// A list.
     List(Vec<Node>),
-    /// A map, with its keys in order, each once.
+    /// A map with distinct keys, in the order of the file.
     Map(Vec<Entry>),
-    /// Something that was complained about already.
+    /// A value for which an error was already reported.
     Broken,
 }
 
-/// A key with its value. Keys are texts, whatever they look like.
+/// A key with its value. Keys are always texts.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
@@ -73,7 +74,7 @@ impl Node {
         self.entry(key).map(|entry| &entry.value)
     }
 
-    /// The entries of a map; none of anything else.
+    /// The entries of a map; none for other values.
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.kind {
             Kind::Map(entries) => entries,
@@ -81,7 +82,7 @@ impl Node {
         }
     }
 
-    /// The text, if it is one.
+    /// The text, if the value is one.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar { text, is_plain } if !is_plain || plain(text).is_string() => Some(text),
@@ -89,7 +90,7 @@ impl Node {
         }
     }
 
-    /// It as JSON.
+    /// The value as JSON.
     pub(crate) fn to_value(&self) -> Value {
         match &self.kind {
             Kind::Scalar {
@@ -107,23 +108,18 @@ impl Node {
         }
     }
 
-    /// Where to point to: at all of it if it is one line, else at its beginning.
+    /// The position to show: a scalar itself, else the first key or item.
     pub(crate) fn mark(&self) -> Span {
-        match &self.kind {
-            Kind::Map(entries) => match entries.first() {
-                Some(entry) => entry.key_span.clone(),
-                None => self.span.clone(),
-            },
-            Kind::List(items) => match items.first() {
-                Some(item) => item.mark(),
-                None => self.span.clone(),
-            },
-            _ => self.span.clone(),
-        }
+        let first = match &self.kind {
+            Kind::Map(entries) => entries.first().map(|entry| entry.key_span.clone()),
+            Kind::List(items) => items.first().map(Self::mark),
+            _ => None,
+        };
+        first.unwrap_or_else(|| self.span.clone())
     }
 }
 
-/// A plain word as the core schema reads it.
+/// An unquoted value by the core schema.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
@@ -134,7 +130,7 @@ fn plain(text: &str) -> Value {
     number(text).map_or_else(|| text.into(), Value::Number)
 }
 
-/// The number that a text writes. A whole one is one however it is written: `5.0`, `0x5`.
+/// Parses a number. Integers can also be written as `5.0` or `0x5`.
 pub(crate) fn number(text: &str) -> Option<Number> {
     if let Some(digits) = text.strip_prefix("0x") {
         return radix(digits, 16);
@@ -143,14 +139,12 @@ pub(crate) fn number(text: &str) -> Option<Number> {
         return radix(digits, 8);
     }
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (unsigned, None),
-    };
-    let (whole, fraction) = match mantissa.split_once('.') {
-        Some((whole, fraction)) => (whole, Some(fraction)),
-        None => (mantissa, None),
-    };
+    let (mantissa, exponent) = unsigned
+        .split_once(['e', 'E'])
+        .map_or((unsigned, None), |(mantissa, rest)| (mantissa, Some(rest)));
+    let (whole, fraction) = mantissa
+        .split_once('.')
+        .map_or((mantissa, None), |(whole, rest)| (whole, Some(rest)));
     let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let has_digits = !whole.is_empty() || fraction.is_some_and(|fraction| !fraction.is_empty());
     let is_exponent = |text: &str| {
@@ -182,19 +176,19 @@ pub(crate) fn number(text: &str) -> Option<Number> {
 }
 
 fn radix(digits: &str, radix: u32) -> Option<Number> {
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let number = u64::from_str_radix(digits, radix).ok()?;
     is_plain.then(|| number.into())
 }
 
-/// The tree of a file. What is wrong with it is told; nothing comes back if it cannot be read on.
+/// Parses a file and reports errors; nothing if an error stops the parser.
 pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Option<Node> {
     if text.len() > MOST_BYTES {
         report.error(
             0..0,
             "the file is larger than 1 MB",
-            "a pipeline is a few pages; longer prompts belong into files (`prompt_key`)",
+            "move long prompts into files (`prompt_key`)",
         );
         return None;
     }
@@ -208,81 +202,89 @@ pub(crate) fn parse(text: &str, report: &mut Report<'_>) -> Option<Node> {
         root: None,
         anchors: HashMap::new(),
         names: Vec::new(),
-        nodes: 0,
-        bytes: 0,
-        documents: 0,
+        size: Size::default(),
     };
     for event in Parser::new_from_str_with_options(text, options) {
-        let going_on = match event {
+        match event {
             Ok((event, span)) => {
                 let range = span.byte_range().unwrap_or_default();
                 let tag = span.tag_span().and_then(|span| span.byte_range());
-                builder.take(event, range, tag)
+                builder.add(event, range, tag)?;
             }
             Err(error) => {
-                syntax(&error, text, builder.report);
+                report_syntax_error(&error, text, builder.report);
                 return None;
             }
-        };
-        going_on?;
+        }
     }
     builder.root
 }
 
-/// A collection that has begun.
+/// A list or map whose end has not been read.
 struct Open {
     kind: Kind,
     span: Span,
     anchor: usize,
-    /// The key whose value comes next.
+    /// The key of the next value.
     key: Option<(String, Span)>,
-    /// The keys there are, and where.
+    /// The offsets of the keys so far.
     keys: HashMap<String, usize>,
-    /// Whether a key was complained about, so that its value goes nowhere.
+    /// Whether the next value is dropped because its key is invalid.
     skips: bool,
+    size: Size,
+}
+
+/// The size of a value with aliases expanded.
+#[derive(Clone, Copy, Default)]
+struct Size {
     nodes: usize,
     bytes: usize,
     depth: usize,
 }
 
-/// What an anchor stands for.
-struct Anchored {
+/// A complete value, which aliases may refer to.
+struct Measured {
     node: Node,
-    nodes: usize,
-    bytes: usize,
-    depth: usize,
+    size: Size,
 }
 
 struct Builder<'r, 't> {
     report: &'r mut Report<'t>,
     open: Vec<Open>,
     root: Option<Node>,
-    anchors: HashMap<usize, Anchored>,
+    anchors: HashMap<usize, Measured>,
     names: Vec<String>,
-    nodes: usize,
-    bytes: usize,
-    documents: usize,
+    size: Size,
 }
 
 impl Builder<'_, '_> {
-    /// Takes one event; nothing comes back if there is no going on.
-    fn take(&mut self, event: Event<'_>, span: Span, tag: Option<Span>) -> Option<()> {
+    /// Adds an event; nothing if an error stops the parser.
+    fn add(&mut self, event: Event<'_>, span: Span, tag: Option<Span>) -> Option<()> {
+        let is_tagged = matches!(
+            &event,
+            Event::Scalar(.., Some(_))
+                | Event::SequenceStart(.., Some(_))
+                | Event::MappingStart(.., Some(_))
+        );
+        if is_tagged {
+            self.report.error(
+                tag.unwrap_or_else(|| span.clone()),
+                "tags such as `!!int` are not supported",
+                "remove it: a quoted value is a text, an unquoted number is a number",
+            );
+        }
         match event {
-            Event::DocumentStart(..) => {
-                self.documents += 1;
-                if self.documents > 1 {
-                    self.report.error(
-                        span,
-                        "a second document begins here",
-                        "a file holds one pipeline; take out the `---`, or make two files",
-                    );
-                    return None;
-                }
+            Event::DocumentStart(..) if self.root.is_some() => {
+                self.report.error(
+                    span,
+                    "a second document begins here",
+                    "a file holds one pipeline; remove the `---`, or make two files",
+                );
+                return None;
             }
             Event::Anchor(_, name) => self.names.push(name.into_owned()),
-            Event::Scalar(text, style, anchor, scalar_tag) => {
-                let kind = if scalar_tag.is_some() {
-                    self.refuse_tag(tag.unwrap_or_else(|| span.clone()));
+            Event::Scalar(text, style, anchor, _) => {
+                let kind = if is_tagged {
                     Kind::Broken
                 } else {
                     Kind::Scalar {
@@ -290,64 +292,46 @@ impl Builder<'_, '_> {
                         is_plain: style == ScalarStyle::Plain,
                     }
                 };
-                let bytes = span.len();
-                let anchored = Anchored {
-                    node: Node { kind, span },
+                let size = Size {
                     nodes: 1,
-                    bytes,
+                    bytes: span.len(),
                     depth: 0,
                 };
-                self.grow(1, bytes, &anchored.node.span.clone())?;
-                self.put(anchored, anchor)?;
+                self.grow(size, &span)?;
+                let node = Node { kind, span };
+                self.put(Measured { node, size }, anchor)?;
             }
-            Event::SequenceStart(_, anchor, list_tag) => {
-                if list_tag.is_some() {
-                    self.refuse_tag(tag.unwrap_or_else(|| span.clone()));
-                }
+            Event::SequenceStart(_, anchor, _) => {
                 self.begin(Kind::List(Vec::new()), span, anchor)?;
             }
-            Event::MappingStart(_, anchor, map_tag) => {
-                if map_tag.is_some() {
-                    self.refuse_tag(tag.unwrap_or_else(|| span.clone()));
-                }
+            Event::MappingStart(_, anchor, _) => {
                 self.begin(Kind::Map(Vec::new()), span, anchor)?;
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let open = self.open.pop()?;
-                let span = open.span.start..span.end.max(open.span.end);
-                let anchored = Anchored {
-                    node: Node {
-                        kind: open.kind,
-                        span,
-                    },
-                    nodes: open.nodes,
-                    bytes: open.bytes,
-                    depth: open.depth,
+                let node = Node {
+                    kind: open.kind,
+                    span: open.span.start..span.end.max(open.span.end),
                 };
-                self.put(anchored, open.anchor)?;
+                let size = open.size;
+                self.put(Measured { node, size }, open.anchor)?;
             }
             Event::Alias(anchor) => self.follow(anchor, span)?,
             Event::UnresolvedAlias(name) => {
                 let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
                 let help = meant(&name, &names);
-                self.report.error(
-                    span.clone(),
-                    format!("no anchor `&{}` stands before this", clipped(&name)),
-                    help,
-                );
-                self.put(broken(span), 0)?;
+                let message = format!("unknown anchor `&{}`", clipped(&name));
+                self.report.error(span.clone(), message, help);
+                let node = Node {
+                    kind: Kind::Broken,
+                    span,
+                };
+                let size = Size::default();
+                self.put(Measured { node, size }, 0)?;
             }
             _ => {}
         }
         Some(())
-    }
-
-    fn refuse_tag(&mut self, span: Span) {
-        self.report.error(
-            span,
-            "tags such as `!!int` are not used in pipelines",
-            "leave it out: in quotes a value is a text, without them a number is a number",
-        );
     }
 
     fn begin(&mut self, kind: Kind, span: Span, anchor: usize) -> Option<()> {
@@ -355,7 +339,12 @@ impl Builder<'_, '_> {
             self.too_deep(span);
             return None;
         }
-        self.grow(1, 0, &span)?;
+        let size = Size {
+            nodes: 1,
+            bytes: 0,
+            depth: 1,
+        };
+        self.grow(size, &span)?;
         self.open.push(Open {
             kind,
             span,
@@ -363,9 +352,7 @@ impl Builder<'_, '_> {
             key: None,
             keys: HashMap::new(),
             skips: false,
-            nodes: 1,
-            bytes: 0,
-            depth: 1,
+            size,
         });
         Some(())
     }
@@ -374,61 +361,51 @@ impl Builder<'_, '_> {
         self.report.error(
             span,
             format!("the file is nested deeper than {MOST_DEPTH} levels"),
-            "no pipeline needs more than a few",
+            FEW_ARE_ENOUGH,
         );
     }
 
-    fn grow(&mut self, nodes: usize, bytes: usize, span: &Span) -> Option<()> {
-        self.nodes += nodes;
-        self.bytes += bytes;
-        if self.nodes <= MOST_NODES && self.bytes <= MOST_EXPANDED_BYTES {
-            return Some(());
-        }
-        let message = if self.nodes > MOST_NODES {
-            format!(
-                "the file, with its aliases followed if it has any, holds more than {MOST_NODES} values"
-            )
+    fn grow(&mut self, size: Size, span: &Span) -> Option<()> {
+        self.size.nodes += size.nodes;
+        self.size.bytes += size.bytes;
+        let message = if self.size.nodes > MOST_NODES {
+            format!("with its aliases expanded, the file holds more than {MOST_NODES} values")
+        } else if self.size.bytes > MOST_EXPANDED_BYTES {
+            "with its aliases expanded, the file is longer than 8 MB".to_owned()
         } else {
-            "with its aliases followed, the file is longer than 8 MB".to_owned()
+            return Some(());
         };
-        let help = "write out what is meant instead of repeating it by `*alias`";
+        let help = "write values out instead of repeating them by `*alias`";
         self.report.error(span.clone(), message, help);
         None
     }
 
-    /// Puts what an anchor stands for where its alias is.
+    /// Copies the value of an anchor to an alias.
     fn follow(&mut self, anchor: usize, span: Span) -> Option<()> {
-        let Some(anchored) = self.anchors.get(&anchor) else {
+        let Some(size) = self.anchors.get(&anchor).map(|value| value.size) else {
             self.report.error(
                 span,
-                "this alias stands inside of what it stands for",
-                "a value cannot hold itself; write out what is meant",
+                "this alias refers to a value that contains it",
+                "a value cannot contain itself; write the value out",
             );
             return None;
         };
-        let (nodes, bytes, depth) = (anchored.nodes, anchored.bytes, anchored.depth);
-        // Counted before anything is copied.
-        self.grow(nodes, bytes, &span)?;
-        if self.open.len() + depth > MOST_DEPTH {
+        // Checked before anything is copied.
+        self.grow(size, &span)?;
+        if self.open.len() + size.depth > MOST_DEPTH {
             self.too_deep(span);
             return None;
         }
         let node = self.anchors.get(&anchor)?.node.clone();
-        let copy = Anchored {
-            node,
-            nodes,
-            bytes,
-            depth,
-        };
-        self.put(copy, 0)
+        self.put(Measured { node, size }, 0)
     }
 
-    /// Puts a value that is whole into what is open; nothing comes back if there is no going on.
-    fn put(&mut self, value: Anchored, anchor: usize) -> Option<()> {
+    /// Adds a complete value to its parent; nothing if an error stops the parser.
+    fn put(&mut self, value: Measured, anchor: usize) -> Option<()> {
         if let Some(open) = self.open.last_mut() {
-            open.nodes += value.nodes;
-            open.bytes += value.bytes;
-            open.depth = open.depth.max(value.depth + 1);
+            open.size.nodes += value.size.nodes;
+            open.size.bytes += value.size.bytes;
+            open.size.depth = open.size.depth.max(value.size.depth + 1);
         }
         let node = if anchor == 0 {
             value.node
@@ -467,7 +444,7 @@ impl Builder<'_, '_> {
                 self.report.error(
                     node.span.start..node.span.start + 1,
                     "a key is a text, not a list or a map",
-                    "if this is a value with `{` or `[` at its beginning, put it into quotes",
+                    "quote a text that begins with `{` or `[`",
                 );
             }
             return Some(());
@@ -476,8 +453,8 @@ impl Builder<'_, '_> {
             open.skips = true;
             self.report.error(
                 node.span,
-                "merge keys (`<<`) are not used in pipelines",
-                "write out the fields, or repeat one value by `*alias`",
+                "merge keys (`<<`) are not supported",
+                "write the fields out, or repeat one value by `*alias`",
             );
             return Some(());
         }
@@ -486,17 +463,17 @@ impl Builder<'_, '_> {
             let line = self.report.line(*first);
             self.report.error(
                 node.span,
-                format!("`{}` is there already, in line {line}", clipped(&text)),
-                "take one of them out",
+                format!(
+                    "duplicate key `{}` (first defined in line {line})",
+                    clipped(&text)
+                ),
+                "remove one of them",
             );
             return Some(());
         }
         if open.keys.len() >= MOST_KEYS {
-            self.report.error(
-                node.span,
-                format!("a map has more than {MOST_KEYS} keys"),
-                "no pipeline needs more than a few",
-            );
+            let message = format!("a map has more than {MOST_KEYS} keys");
+            self.report.error(node.span, message, FEW_ARE_ENOUGH);
             return None;
         }
         open.keys.insert(text.clone(), node.span.start);
@@ -505,111 +482,100 @@ impl Builder<'_, '_> {
     }
 }
 
-fn broken(span: Span) -> Anchored {
-    Anchored {
-        node: Node {
-            kind: Kind::Broken,
-            span,
-        },
-        nodes: 1,
-        bytes: 0,
-        depth: 0,
-    }
-}
-
-/// Tells what is wrong with the YAML itself.
-fn syntax(error: &ScanError, text: &str, report: &mut Report<'_>) {
+/// Reports an error of the YAML parser.
+fn report_syntax_error(error: &ScanError, text: &str, report: &mut Report<'_>) {
     let offset = error.marker().byte_offset().unwrap_or_default();
     let offset = offset.min(text.len());
     if let Some(tab) = tab_near(error, text, offset) {
-        report.error(
-            tab..tab + 1,
-            "a tab stands where only spaces may",
-            "YAML is indented with spaces: put spaces in place of the tab",
-        );
+        report.error(tab..tab + 1, "tab in the indentation", "indent with spaces");
         return;
     }
+    let (message, help) = explain(error);
+    report.error(offset..offset, message, help);
+}
+
+/// The message and help for an error of the YAML parser.
+fn explain(error: &ScanError) -> (String, &'static str) {
     let (message, help) = match error.kind() {
-        ErrorKind::RecursionLimitExceeded => (
-            format!("the file is nested deeper than {MOST_DEPTH} levels"),
-            "no pipeline needs more than a few",
-        ),
+        ErrorKind::RecursionLimitExceeded => {
+            let message = format!("the file is nested deeper than {MOST_DEPTH} levels");
+            return (message, FEW_ARE_ENOUGH);
+        }
+        ErrorKind::UnclosedFlowCollection { open } => {
+            let help = "close it, or quote the text";
+            return (format!("`{open}` is never closed"), help);
+        }
+        ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
+            let help = "brackets are closed as they were opened: `{ }`, `[ ]`";
+            return (format!("`{open}` is closed by `{close}`"), help);
+        }
+        ErrorKind::UnexpectedCharacter { character } if character.is_control() => {
+            let help = "in double quotes it can be escaped, such as `\\e` or `\\u001b`";
+            return (format!("invalid character `{character}`"), help);
+        }
+        ErrorKind::UnexpectedCharacter { character } => {
+            let message = format!("a text that begins with `{character}` needs quotes");
+            return (message, "quote it");
+        }
         ErrorKind::UnclosedQuotedScalar => (
-            "a quote is opened here and never closed".to_owned(),
-            "close it, or put a text that has a quote in it into the other kind of quotes",
+            "unclosed quote",
+            "close it, or use the other kind of quotes for a text with a quote in it",
         ),
         ErrorKind::InvalidQuotedScalarIndent => (
-            "a quote above is not closed, or this line of its text has no spaces before it"
-                .to_owned(),
-            "close the quote, or put this line under the text it belongs to",
+            "a quote above is not closed, or this line of its text is not indented",
+            "close the quote, or indent this line",
         ),
         ErrorKind::InvalidTrailingSingleQuotedScalar => (
-            "the text ended at the quote before this".to_owned(),
-            "inside of single quotes a quote is written twice: `'it''s'`",
+            "unexpected text after a closing quote",
+            "in single quotes a quote is written twice: `'it''s'`",
         ),
         ErrorKind::InvalidTrailingDoubleQuotedScalar => (
-            "the text ended at the quote before this".to_owned(),
-            "inside of double quotes a quote is written `\\\"`",
+            "unexpected text after a closing quote",
+            "in double quotes a quote is written `\\\"`",
         ),
         ErrorKind::MisplacedFlowCollectionEnd => (
-            "this bracket was never opened".to_owned(),
-            "take it out, or put the text into quotes",
-        ),
-        ErrorKind::UnclosedFlowCollection { open } => (
-            format!("`{open}` is never closed"),
-            "close it, or put the text into quotes",
-        ),
-        ErrorKind::MismatchedFlowCollectionEnd { open, close } => (
-            format!("`{open}` is closed by `{close}`"),
-            "brackets close as they were opened: `{ }`, `[ ]`",
+            "this bracket was never opened",
+            "remove it, or quote the text",
         ),
         ErrorKind::MappingValueNotAllowed
         | ErrorKind::InvalidColonPlacement
         | ErrorKind::InvalidMappingValueWhitespace => (
-            "a `:` stands where no key is".to_owned(),
-            "a key has as many spaces before it as those beside it, and a text with `: ` in it has quotes",
+            "unexpected `:`",
+            "indent keys of a map alike, and quote a text with `: ` in it",
         ),
         ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => (
-            "this is no `key: value`".to_owned(),
-            "put a `:` and a space after the key, and more spaces before the lines of a longer text",
+            "expected `key: value`",
+            "put `: ` after the key, and indent the lines of a longer text",
         ),
         ErrorKind::ExpectedBlockMappingKey
         | ErrorKind::ExpectedBlockSequenceEntry
         | ErrorKind::InvalidIndentation
         | ErrorKind::BlockSequenceEntryNotAllowed
         | ErrorKind::MappingKeyNotAllowed => (
-            "this line does not stand under those it belongs to".to_owned(),
-            "what belongs together has the same number of spaces before it",
+            "wrong indentation",
+            "indent the keys of a map, or the items of a list, by the same number of spaces",
         ),
         ErrorKind::ExpectedFlowMappingSeparator => (
-            "a `,` or `}` is missing before this".to_owned(),
-            "put a text that has `,`, `{` or `}` in it into quotes",
+            "a `,` or `}` is missing before this",
+            "quote a text with `,`, `{` or `}` in it",
         ),
         ErrorKind::ExpectedFlowSequenceSeparator => (
-            "a `,` or `]` is missing before this".to_owned(),
-            "put a text that has `,`, `[` or `]` in it into quotes",
-        ),
-        ErrorKind::UnexpectedCharacter { character } if character.is_control() => (
-            format!("`{character}` cannot stand in a file"),
-            "in double quotes it can be written as an escape, such as `\\e` or `\\u001b`",
-        ),
-        ErrorKind::UnexpectedCharacter { character } => (
-            format!("no text begins with `{character}` without quotes"),
-            "put it into quotes",
+            "a `,` or `]` is missing before this",
+            "quote a text with `,`, `[` or `]` in it",
         ),
         ErrorKind::UnknownQuotedScalarEscape => (
-            "this is no escape that YAML knows".to_owned(),
-            "write `\\\\` for a backslash, or use single quotes, in which it is itself",
+            "unknown escape sequence",
+            "write `\\\\` for a backslash, or use single quotes",
         ),
-        _ => (
-            format!("this is not YAML: {}", error.info()),
-            "a text with characters that mean something to YAML goes into quotes",
-        ),
+        _ => {
+            let help = "quote a text with characters that have a meaning in YAML";
+            return (format!("invalid YAML: {}", error.info()), help);
+        }
     };
-    report.error(offset..offset, message, help);
+    (message.to_owned(), help)
 }
 
-/// The tab that an error is about.
+/// The tab that causes an error.
 fn tab_near(error: &ScanError, text: &str, offset: usize) -> Option<usize> {
     let is_tab = matches!(
         error.kind(),
@@ -623,7 +589,7 @@ fn tab_near(error: &ScanError, text: &str, offset: usize) -> Option<usize> {
     let line = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
     let rest = text[line..].split('\n').next()?;
     let before = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-    // Whatever the parser calls it, a tab before a line is what is wrong with it.
+    // A tab in the indentation causes various errors.
     let within = rest[..before].find('\t');
     let later = || text[offset..].find('\t').map(|at| offset + at);
     within

@@ -1,4 +1,4 @@
-//! Whether what a step wants to send can fit the window of its model at all.
+//! Checks that the fixed parts of a call can fit the window of its model.
 
 use overlock_budget::TOKENS_PER_MESSAGE;
 
@@ -9,7 +9,7 @@ use super::tree::Node;
 use super::{Pipeline, Prompts, ReadOptions};
 use crate::actions::{Action, CallModel};
 
-/// Adds up what each call may come to: it must fit before anything is asked.
+/// Adds up the known maximum sizes of each call and reports those that cannot fit.
 pub(super) fn check_windows(
     pipeline: &Pipeline,
     nodes: &[&Node],
@@ -62,19 +62,19 @@ pub(super) fn check_windows(
                 clipped(model),
                 thousands(measure.window),
             ),
-            "make one of them smaller, or take a model with a larger window",
+            "reduce one of them, or use a model with a larger window",
         );
     }
 }
 
-/// How many messages of the conversation each step may have before it.
+/// The maximum number of messages of history at each step.
 fn history(pipeline: &Pipeline, flow: &Flow) -> Vec<u64> {
     let mut messages = vec![0; pipeline.steps.len()];
-    for (place, step) in pipeline.steps.iter().enumerate() {
+    for (index, step) in pipeline.steps.iter().enumerate() {
         let Action::LoadHistory(load) = &step.action else {
             continue;
         };
-        for (messages, is_after) in messages.iter_mut().zip(flow.after([place])) {
+        for (messages, is_after) in messages.iter_mut().zip(flow.after([index])) {
             if is_after {
                 *messages = u64::from(load.limit).max(*messages);
             }
@@ -83,7 +83,7 @@ fn history(pipeline: &Pipeline, flow: &Flow) -> Vec<u64> {
     messages
 }
 
-/// What a call says whatever the run knows.
+/// The text that a call always contains.
 fn fixed_text(call: &CallModel, prompts: &Prompts) -> String {
     let mut text = call.fixed(prompts).unwrap_or_default().to_owned();
     for part in call.user_parts.iter().flat_map(|parts| parts.values()) {

@@ -1,12 +1,12 @@
-//! A whole file, and the world it is checked in.
+//! A file with every action, and the environment it is checked in.
 
 use overlock_pipeline::{Checked, Measure, Measures, ReadOptions, read};
 use serde_json::{Map, Value};
 
-/// A pipeline with a step of every action, without a mistake.
+/// A pipeline without mistakes that has a step of every action.
 pub(crate) const WHOLE: &str = include_str!("whole.yaml");
 
-/// A quarter of a token for each character, and the windows of two models.
+/// Counts four characters as a token and knows the windows of two models.
 pub(crate) struct Quarters;
 
 impl Measures for Quarters {
@@ -29,7 +29,7 @@ impl Measures for Quarters {
     }
 }
 
-/// The prompts there are.
+/// The prompt files.
 fn prompt(folder: &str, key: &str) -> Result<String, String> {
     match (folder, key) {
         ("prompts", "summarizer" | "sumarizer") => Ok("Summarise.".to_owned()),
@@ -42,7 +42,7 @@ pub(crate) fn reading(text: &str) -> Checked {
     reading_with(text, &Map::new(), None)
 }
 
-/// Reads a file with settings and a model from outside.
+/// Reads a file with `--set` options and a model.
 pub(crate) fn reading_with(
     text: &str,
     settings: &Map<String, Value>,

@@ -1,11 +1,11 @@
-//! What must hold for any text at all.
+//! Properties of any text.
 
 use proptest::prelude::*;
 
 use crate::given::{WHOLE, reading};
 use overlock_pipeline::{drawing, graph};
 
-/// Reads it, and looks at everything that comes back.
+/// Reads a text and checks the results.
 fn check_laws(text: &str) -> Result<(), TestCaseError> {
     let checked = reading(text);
     let lines: Vec<&str> = text.split('\n').collect();
@@ -41,7 +41,7 @@ fn check_laws(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Pieces that mean something to YAML or to a pipeline.
+/// Pieces with a meaning in YAML or pipelines.
 const PIECES: [&str; 40] = [
     "\n",
     "  ",
@@ -122,35 +122,35 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_text_is_read_to_an_end(text in any::<String>()) {
+    fn reads_any_text(text in any::<String>()) {
         check_laws(&text)?;
     }
 
     #[test]
-    fn any_pieces_of_yaml_are_read_to_an_end(
+    fn reads_any_pieces_of_yaml(
         pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..60)
     ) {
         check_laws(&pieces.concat())?;
     }
 
     #[test]
-    fn a_file_with_anything_in_it_is_read_to_an_end(text in mutated()) {
+    fn reads_a_file_with_anything_inserted(text in mutated()) {
         check_laws(&text)?;
     }
 
     #[test]
-    fn a_file_with_its_lines_moved_is_read_to_an_end(text in moved()) {
+    fn reads_a_file_with_lines_moved(text in moved()) {
         check_laws(&text)?;
     }
 
     #[test]
-    fn a_file_that_was_cut_is_read_to_an_end(end in 0..WHOLE.len()) {
+    fn reads_a_cut_file(end in 0..WHOLE.len()) {
         check_laws(&WHOLE[..end])?;
     }
 }
 
 #[test]
-fn hostile_files_are_read_to_an_end() {
+fn reads_hostile_files() {
     let bomb = {
         let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..12 {

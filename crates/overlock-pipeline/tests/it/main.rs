@@ -1,22 +1,22 @@
-//! Tests of pipelines through the door of the crate.
+//! Tests of the public interface.
 
 #![expect(
     clippy::format_collect,
     clippy::format_push_string,
-    reason = "a file is written as it reads, and no test is faster for it"
+    reason = "the files in tests stay readable, and speed does not matter"
 )]
 
-// Helpers: a whole file, and the world it is checked in.
+// Helpers: a file with every action, and the environment it is checked in.
 mod given;
 
-// What must hold for any text at all.
+// Properties of any text.
 mod laws;
 
-// Files with one mistake each: it is told, where it stands, and with what would be right.
+// Files with one mistake each: the error, its position and its help.
 mod mistakes;
 
-// Files that are right, all of them and in parts.
+// Valid files.
 mod right;
 
-// How problems and graphs look.
+// The format of problems and graphs.
 mod shown;

@@ -1,17 +1,17 @@
-//! Files with one mistake each: it is told, where it stands, and with what would be right.
+//! Files with one mistake each: the error, its position and its help.
 
 use overlock_pipeline::{Problem, Severity};
 use serde_json::{Map, Value, json};
 
 use crate::given::{WHOLE, reading, reading_with};
 
-/// A piece of the whole file, what stands there instead, and what is said of it. `«` stands where
-/// the problem must be.
+/// A piece of the whole file, its replacement with `«` at the position of the problem, and parts of
+/// the message and help.
 type Mistake = (&'static str, &'static str, &'static str);
 
-/// Takes the mark out of a text: the text, and the line and column it stood at.
+/// The text without its mark, and the line and column of the mark.
 fn marked(text: &str) -> (String, usize, usize) {
-    let at = text.find('«').expect("the place is marked");
+    let at = text.find('«').expect("the position is marked");
     let before = &text[..at];
     let line = before.matches('\n').count() + 1;
     let column = before
@@ -28,12 +28,12 @@ fn marked(text: &str) -> (String, usize, usize) {
 fn check_in(text: &str, severity: Severity, said: &str) {
     let (text, line, column) = marked(text);
     let problems = reading(&text).problems;
-    assert_told(&problems, severity, (line, column), said);
-    assert_eq!(problems.len(), 1, "more than one is told: {problems:#?}");
+    assert_reported(&problems, severity, (line, column), said);
+    assert_eq!(problems.len(), 1, "more than one problem: {problems:#?}");
 }
 
 #[track_caller]
-fn assert_told(problems: &[Problem], severity: Severity, place: (usize, usize), said: &str) {
+fn assert_reported(problems: &[Problem], severity: Severity, place: (usize, usize), said: &str) {
     let is_it = |problem: &&Problem| {
         let whole = format!(
             "{}; {}",
@@ -46,21 +46,21 @@ fn assert_told(problems: &[Problem], severity: Severity, place: (usize, usize), 
     };
     assert!(
         problems.iter().any(|problem| is_it(&problem)),
-        "{said:?} is not told at {place:?}, but {problems:#?}"
+        "no problem {said:?} at {place:?}: {problems:#?}"
     );
 }
 
 #[track_caller]
 fn check_all(severity: Severity, mistakes: &[Mistake]) {
     for (right, wrong, said) in mistakes {
-        assert_eq!(WHOLE.matches(right).count(), 1, "{right:?} is there once");
+        assert_eq!(WHOLE.matches(right).count(), 1, "{right:?} occurs once");
         check_in(&WHOLE.replacen(right, wrong, 1), severity, said);
     }
 }
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "it is a table")]
-fn names_that_are_misspelt() {
+fn misspelt_names() {
     check_all(
         Severity::Error,
         &[
@@ -72,12 +72,12 @@ fn names_that_are_misspelt() {
             (
                 "action: search_nodes",
                 "action: «serch_nodes",
-                "no action is called `serch_nodes` … `search_nodes`?",
+                "unknown action `serch_nodes` … `search_nodes`?",
             ),
             (
                 "action: finalize",
                 "action: «do_it",
-                "no action is called `do_it` … there are `search_nodes`",
+                "unknown action `do_it` … expected one of `search_nodes`",
             ),
             (
                 "on_repeat: finish",
@@ -97,7 +97,7 @@ fn names_that_are_misspelt() {
             (
                 "{ language: sql,",
                 "{ language: «cobol,",
-                "cannot be `cobol` … there are `sql`",
+                "cannot be `cobol` … expected one of `sql`",
             ),
             (
                 "policy: always",
@@ -132,27 +132,27 @@ fn names_that_are_misspelt() {
             (
                 "next: choose",
                 "next: «chose",
-                "no step is called `chose` … `choose`?",
+                "unknown step `chose` … `choose`?",
             ),
             (
                 "on_over: guard",
                 "on_over: «gard",
-                "no step is called `gard` … `guard`?",
+                "unknown step `gard` … `guard`?",
             ),
             (
                 "more: repeat",
                 "more: «repeet",
-                "no step is called `repeet` … `repeat`?",
+                "unknown step `repeet` … `repeat`?",
             ),
             (
                 "target_step_id: budget",
                 "target_step_id: «budgit",
-                "no step is called `budgit` … `budget`?",
+                "unknown step `budgit` … `budget`?",
             ),
             (
                 "entry_step_id: history",
                 "entry_step_id: «histroy",
-                "no step is called `histroy` … `history`?",
+                "unknown step `histroy` … `history`?",
             ),
             (
                 "source: context_blocks",
@@ -167,7 +167,7 @@ fn names_that_are_misspelt() {
             (
                 "- set: context_blocks",
                 "- set: «inbox",
-                "kept by the engine",
+                "managed by the engine",
             ),
             (
                 "max_turn_loops_from_settings: max_turn_loops",
@@ -182,12 +182,12 @@ fn names_that_are_misspelt() {
             (
                 "    model: gpt-4\n",
                 "    model: gpt-4\n    «max_step: 5\n",
-                "no step names the setting `max_step` … `max_steps`?",
+                "no step uses the setting `max_step` … `max_steps`?",
             ),
             (
                 "    model: gpt-4\n",
                 "    model: gpt-4\n    token_counter: «o300k\n",
-                "no counter is called `o300k`",
+                "unknown token counter `o300k`",
             ),
             (
                 "prompt_key: summarizer",
@@ -199,7 +199,7 @@ fn names_that_are_misspelt() {
 }
 
 #[test]
-fn values_that_are_out_of_range() {
+fn values_out_of_range() {
     check_all(
         Severity::Error,
         &[
@@ -252,7 +252,7 @@ fn values_that_are_out_of_range() {
             (
                 "persona: helper",
                 "persona: «\"\"",
-                "`persona` is empty … whose memories",
+                "`persona` is empty … the persona",
             ),
             ("topic: compact_sql", "topic: «''", "`topic` is empty"),
         ],
@@ -319,12 +319,12 @@ fn values_of_the_wrong_kind() {
             (
                 "walk_edges: [calls, inherits]",
                 "«walk_edges: [calls, inherit]",
-                "must be a list of kinds of edges … `inherits`?",
+                "must be a list of edge types … `inherits`?",
             ),
             (
                 "walk_edges: [calls, inherits]",
                 "walk_edges: «calls",
-                "must be a list of kinds of edges",
+                "must be a list of edge types",
             ),
             (
                 "walk_depth: 2",
@@ -341,14 +341,14 @@ fn values_of_the_wrong_kind() {
 }
 
 #[test]
-fn what_is_missing_or_there_twice() {
+fn missing_or_conflicting_keys() {
     check_all(
         Severity::Error,
         &[
             (
                 "      action: loop_guard\n      max_turn_loops: 2\n      on_allow: search\n",
                 "      action: «loop_guard\n      max_turn_loops: 2\n",
-                "`loop_guard` needs `on_allow` … where it goes as long as it may pass",
+                "`loop_guard` needs `on_allow` … the next step while the run may pass",
             ),
             (
                 "          - language: dotnet\n            policy: always",
@@ -363,42 +363,42 @@ fn what_is_missing_or_there_twice() {
             (
                 "      topic: compact_sql\n",
                 "      topic: compact_sql\n      «topic: other\n",
-                "`topic` is there already, in line 40",
+                "duplicate key `topic` (first defined in line 40)",
             ),
             (
                 "prompt: Answer as JSON.",
                 "prompt: Answer as JSON.\n      prompt_key: «summarizer",
-                "both there",
+                "cannot be combined",
             ),
             (
                 "action: call_model\n      prompt: Answer as JSON.\n",
                 "action: «call_model\n",
-                "told nothing … `prompt: …`",
+                "the step has no prompt … `prompt: …`",
             ),
             (
                 "budget_tokens: 2000",
                 "budget_tokens: 2000\n      max_chars: «5",
-                "both there",
+                "cannot be combined",
             ),
             (
                 "max_nodes: 30",
                 "max_nodes: 30\n      max_nodes_from_settings: «walk_depth",
-                "both there",
+                "cannot be combined",
             ),
             (
                 "end: true",
                 "end: «true\n      next: answer",
-                "`end: true` and `next` are both there",
+                "`end: true` and `next` cannot be combined",
             ),
             (
                 "        - set: last_model_response\n          value: null\n",
                 "        - set: «last_model_response\n",
-                "nothing says what it is set to",
+                "neither `from` nor `value`",
             ),
             (
                 "        - set: last_model_response\n          value: null\n",
                 "        - set: last_model_response\n          value: «null\n          from: answer\n",
-                "both there",
+                "cannot be combined",
             ),
             (
                 "            policy: threshold\n            threshold: 0.4\n",
@@ -418,12 +418,12 @@ fn what_is_missing_or_there_twice() {
             (
                 "action: route\n      on: decision\n",
                 "action: «route\n",
-                "nothing says what the route is chosen by",
+                "neither `on` nor `prefix`",
             ),
             (
                 "      on: decision\n",
                 "      on: decision\n      strip_prefix: «true\n",
-                "for routes by prefix",
+                "`strip_prefix` needs `prefix: true`",
             ),
             (
                 "template: \"### User:\\n{}\\n\"",
@@ -438,18 +438,18 @@ fn what_is_missing_or_there_twice() {
             (
                 "  settings:\n    entry_step_id: history\n",
                 "  «settings:\n",
-                "`settings` needs `entry_step_id` … step a run begins with",
+                "`settings` needs `entry_step_id` … the step a run begins with",
             ),
         ],
     );
 }
 
-/// The place is told, among others that follow from it.
+/// Checks for one of several problems.
 #[track_caller]
 fn check_among(right: &str, wrong: &str, said: &str) {
-    assert_eq!(WHOLE.matches(right).count(), 1, "{right:?} is there once");
+    assert_eq!(WHOLE.matches(right).count(), 1, "{right:?} occurs once");
     let (text, line, column) = marked(&WHOLE.replacen(right, wrong, 1));
-    assert_told(
+    assert_reported(
         &reading(&text).problems,
         Severity::Error,
         (line, column),
@@ -458,7 +458,7 @@ fn check_among(right: &str, wrong: &str, said: &str) {
 }
 
 #[test]
-fn ids_that_are_none() {
+fn invalid_ids() {
     check_among(
         "- id: ask",
         "- id: «12",
@@ -473,7 +473,7 @@ fn ids_that_are_none() {
     check_among(
         "- id: again",
         "- id: «repeat",
-        "a step in line 97 is called `repeat` already",
+        "duplicate step id `repeat` (first defined in line 97)",
     );
 }
 
@@ -496,21 +496,21 @@ fn settings_that_steps_need() {
     let text = without("    model: gpt-4\n", "call_model");
     let (text, line, column) = marked(&text);
     let problems = reading(&text).problems;
-    assert_told(
+    assert_reported(
         &problems,
         Severity::Error,
         (line, column),
-        "which model is asked",
+        "no model is set",
     );
     let text = without("    max_context_tokens: 3000\n", "fetch_node_texts");
     let text = text.replace("      budget_tokens: 2000\n", "");
     let (text, line, column) = marked(&text);
     let problems = reading(&text).problems;
-    assert_told(
+    assert_reported(
         &problems,
         Severity::Error,
         (line, column),
-        "how much `fetch_node_texts` may fetch",
+        "`fetch_node_texts` has no limit",
     );
     let text = WHOLE.replace("max_turn_loops: 4\n    walk", "walk");
     let text = text.replacen(
@@ -537,12 +537,12 @@ fn prompts_stay_in_their_folder() {
         "..\\x",
     ] {
         let text = WHOLE.replace("prompt_key: summarizer", &format!("prompt_key: «'{key}'"));
-        check_in(&text, Severity::Error, "leads out of the folder of prompts");
+        check_in(&text, Severity::Error, "is outside the prompts folder");
     }
 }
 
 #[test]
-fn several_mistakes_are_all_told_in_the_order_of_the_file() {
+fn reports_all_mistakes_in_the_order_of_the_file() {
     let text = WHOLE
         .replace("max_turn_loops: 4", "max_turn_loops: four")
         .replace("top_k: 12", "topk: 12")
@@ -556,10 +556,10 @@ fn several_mistakes_are_all_told_in_the_order_of_the_file() {
     let said = [
         "`max_turn_loops` must be a whole number",
         "has no `topk`",
-        "no action is called `fetch_texts`",
+        "unknown action `fetch_texts`",
         "`threshold` must be at most 1",
-        "no step is called `gard`",
-        "leads out of the folder",
+        "unknown step `gard`",
+        "is outside the prompts folder",
         "`no` is a text",
     ];
     assert_eq!(
@@ -577,7 +577,7 @@ fn several_mistakes_are_all_told_in_the_order_of_the_file() {
 }
 
 #[test]
-fn settings_from_outside_are_told_as_such() {
+fn reports_errors_in_options_without_a_position() {
     let cases = [
         (
             "max_context_tokens",
@@ -592,29 +592,29 @@ fn settings_from_outside_are_told_as_such() {
         (
             "max_contxt_tokens",
             json!(5),
-            "`--set max_contxt_tokens`: no step names the setting",
+            "`--set max_contxt_tokens`: no step uses the setting",
         ),
         (
             "entry_step_id",
             json!("serch"),
-            "`--set entry_step_id`: no step is called `serch`",
+            "`--set entry_step_id`: unknown step `serch`",
         ),
         (
             "token_counter",
             json!("x"),
-            "`--set token_counter`: no counter",
+            "`--set token_counter`: unknown token counter",
         ),
     ];
     for (name, value, said) in cases {
         let settings: Map<String, Value> = Map::from_iter([(name.to_owned(), value)]);
         let problems = reading_with(WHOLE, &settings, None).problems;
-        assert_told(&problems, Severity::Error, (0, 0), said);
+        assert_reported(&problems, Severity::Error, (0, 0), said);
         assert!(!problems[0].render("a.yaml", WHOLE).contains("-->"));
     }
 }
 
 #[test]
-fn files_that_are_no_pipeline() {
+fn files_without_a_pipeline() {
     for (text, said) in [
         ("«", "no pipeline in this file … `pipeline:`"),
         ("«# only a comment\n", "no pipeline in this file"),
@@ -622,12 +622,9 @@ fn files_that_are_no_pipeline() {
         ("- «a\n- b\n", "no pipeline"),
         (
             "«pipline:\n  steps: []\n",
-            "`pipline` is not `pipeline` … did you mean",
+            "unknown key `pipline` … did you mean",
         ),
-        (
-            "«steps: []\n",
-            "`steps` is not `pipeline` … stands under `pipeline:`",
-        ),
+        ("«steps: []\n", "unknown key `steps` … under `pipeline:`"),
         ("«pipeline:\n", "`pipeline` is empty"),
         (
             "pipeline: {«steps: [], settings: {entry_step_id: a}}\n",
@@ -667,45 +664,42 @@ fn files_that_are_no_pipeline() {
 }
 
 #[test]
-fn files_that_are_no_yaml() {
+fn invalid_yaml() {
     for (text, said) in [
-        (
-            "pipeline:\n«\tname: x\n",
-            "a tab stands where only spaces may",
-        ),
+        ("pipeline:\n«\tname: x\n", "tab in the indentation"),
         (
             "pipeline:\n  settings:\n  «\t  model: x\n",
-            "a tab stands where only spaces may",
+            "tab in the indentation",
         ),
         (
             "pipeline:\n  name: \"x\n  «steps: []\n",
             "a quote above is not closed",
         ),
-        (
-            "pipeline:\n  name: a«: b\n",
-            "a `:` stands where no key is … quotes",
-        ),
+        ("pipeline:\n  name: a«: b\n", "unexpected `:` … quote"),
         ("pipeline:\n  steps: «[a, b\n", "`[` is never closed"),
-        ("pipeline:\n  name: «@x\n", "no text begins with `@`"),
         (
-            "pipeline:\n  name: x\n «steps: []\n",
-            "does not stand under",
+            "pipeline:\n  name: «@x\n",
+            "a text that begins with `@` needs quotes",
         ),
+        ("pipeline:\n  name: x\n «steps: []\n", "wrong indentation"),
         (
             "pipeline: {name: x}\n«---\npipeline: {}\n",
             "a second document begins here",
         ),
-        ("pipeline: {name: «*x}\n", "no anchor `&x`"),
-        ("pipeline: &x {name: «*x}\n", "inside of what it stands for"),
+        ("pipeline: {name: «*x}\n", "unknown anchor `&x`"),
+        (
+            "pipeline: &x {name: «*x}\n",
+            "refers to a value that contains it",
+        ),
     ] {
         let (text, line, column) = marked(text);
         let problems = reading(&text).problems;
-        assert_told(&problems, Severity::Error, (line, column), said);
+        assert_reported(&problems, Severity::Error, (line, column), said);
     }
 }
 
 #[test]
-fn yaml_that_pipelines_do_without() {
+fn unsupported_yaml() {
     check_all(
         Severity::Error,
         &[
@@ -716,13 +710,13 @@ fn yaml_that_pipelines_do_without() {
                 "limit: 4\n      ? «[a]\n      : 5",
                 "a key is a text",
             ),
-            ("top_k: 12", "top_k: «*nowhere", "no anchor `&nowhere`"),
+            ("top_k: 12", "top_k: «*nowhere", "unknown anchor `&nowhere`"),
         ],
     );
 }
 
 #[test]
-fn files_that_blow_up_are_refused() {
+fn rejects_files_that_are_too_large() {
     let mut bomb = "a: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..9 {
         let items = vec![format!("*a{}", level - 1); 9].join(", ");
@@ -788,34 +782,34 @@ fn files_that_blow_up_are_refused() {
 }
 
 #[test]
-fn what_is_doubtful() {
+fn warnings_about_unlikely_pipelines() {
     check_all(
         Severity::Warning,
         &[
             (
                 "    - id: finish\n",
                 "    - id: «lost\n      action: finalize\n    - id: finish\n",
-                "no run comes to `lost`",
+                "step `lost` is never reached",
             ),
             (
                 "      on_deny: answer\n",
                 "      on_deny: answer\n      next: «answer\n",
-                "`next` is never taken: `loop_guard`",
+                "`next` is never used: `loop_guard`",
             ),
             (
                 "      on_over: guard\n",
                 "      on_over: guard\n      next: «answer\n",
-                "`next` is never taken: `manage_context_budget`",
+                "`next` is never used: `manage_context_budget`",
             ),
             (
                 "      on_repeat: finish\n",
                 "      on_repeat: finish\n      end: «true\n",
-                "`end` is never heeded",
+                "`end` is ignored",
             ),
             (
                 "      on_other: finish\n",
                 "      on_other: finish\n      next: «finish\n",
-                "`next` is never taken: `route`",
+                "`next` is never used: `route`",
             ),
             (
                 "budget_tokens: 2000",
@@ -830,7 +824,7 @@ fn what_is_doubtful() {
     let (text, line, column) = marked(&loops);
     let problems = reading(&text).problems;
     let said = "nothing ends the loop budget → shorten → set_context → budget … `loop_guard`";
-    assert_told(&problems, Severity::Warning, (line, column), said);
+    assert_reported(&problems, Severity::Warning, (line, column), said);
     let shadowed = WHOLE.replace("        match: triggered\n", "").replace(
         "          - language: sql\n            policy: threshold",
         "          - language: «sql\n            policy: threshold",
@@ -845,16 +839,16 @@ fn what_is_doubtful() {
     let unread = WHOLE.replace("target_step_id: budget", "target_step_id: «history");
     let (text, line, column) = marked(&unread);
     let problems = reading(&text).problems;
-    assert_told(
+    assert_reported(
         &problems,
         Severity::Warning,
         (line, column),
-        "no run comes to `history` after this",
+        "`history` never runs after this step",
     );
 }
 
 #[test]
-fn a_budget_that_nothing_comes_to_or_nobody_reads() {
+fn warns_about_a_budget_without_texts_or_calls() {
     let file = |before: &str, after: &str| {
         format!(
             "pipeline:\n  settings: {{entry_step_id: a, max_context_tokens: 9, model: m}}\n  steps:\n    - {{id: a, action: {before}, next: b}}\n    - {{id: b, action: «manage_context_budget, on_ok: c, on_over: c}}\n    - {{id: c, action: {after}}}\n"
@@ -863,17 +857,17 @@ fn a_budget_that_nothing_comes_to_or_nobody_reads() {
     check_in(
         &file("load_history", "call_model, prompt: p"),
         Severity::Warning,
-        "no `fetch_node_texts` leads to `b`",
+        "no `fetch_node_texts` runs before `b`",
     );
     check_in(
         &file("fetch_node_texts", "finalize"),
         Severity::Warning,
-        "`b` leads to no `call_model`",
+        "no `call_model` runs after `b`",
     );
 }
 
 #[test]
-fn a_sum_that_is_larger_than_the_window_is_written_out() {
+fn shows_the_sum_that_exceeds_the_window() {
     let text = WHOLE
         .replace("limit: 4", "limit: 10")
         .replace("max_context_tokens: 3000", "max_context_tokens: 5000")
@@ -890,15 +884,15 @@ fn a_sum_that_is_larger_than_the_window_is_written_out() {
     let checked = reading(&own_room);
     assert!(
         checked.pipeline.is_some(),
-        "the answer has room of its own: {:#?}",
+        "the answer is not part of the window: {:#?}",
         checked.problems
     );
-    let unknown = text.replace("model: gpt-4", "model: nobody-knows");
+    let unknown = text.replace("model: gpt-4", "model: unknown-model");
     assert!(reading(&unknown).pipeline.is_some());
 }
 
 #[test]
-fn a_step_that_cannot_be_read_is_looked_at_as_far_as_it_can() {
+fn checks_the_rest_of_a_step_with_invalid_values() {
     let text = "pipeline:\n  settings: {entry_step_id: a, model: gpt-4o}\n  steps:\n    - id: a\n      action: call_model\n      prompt: Go.\n      max_output_tokens: many\n      user_parts:\n        one: {source: contxt_blocks, template: \"no place\"}\n      next: b\n    - id: b\n      action: set_variables\n      rules:\n        - {set: answr, value: 1}\n        - {set: answer, vlaue: 1}\n      nxt: a\n";
     let places: Vec<(usize, usize)> = reading(text)
         .problems

@@ -1,4 +1,4 @@
-//! Files that are right.
+//! Valid files.
 
 use overlock_pipeline::{Severity, schema};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ fn check_right(text: &str) {
     assert!(checked.pipeline.is_some());
 }
 
-/// The loop of the format's first description, as it is printed there.
+/// The example of the first description of the format, unchanged.
 const LOOP: &str = r####"pipeline:
   settings: { entry_step_id: fetch, max_context_tokens: 5000, max_turn_loops: 4, model: own-room }
   steps:
@@ -70,12 +70,12 @@ const LOOP: &str = r####"pipeline:
 "####;
 
 #[test]
-fn a_file_with_every_action_is_right() {
+fn accepts_a_file_with_every_action() {
     check_right(WHOLE);
 }
 
 #[test]
-fn every_action_is_in_it() {
+fn the_file_has_every_action() {
     let pipeline = reading(WHOLE).pipeline.expect("it is right");
     for name in overlock_pipeline::Action::NAMES {
         let mut steps = pipeline.steps.iter();
@@ -84,7 +84,7 @@ fn every_action_is_in_it() {
 }
 
 #[test]
-fn the_loop_of_the_first_description_loads_with_what_is_doubtful_about_it() {
+fn the_first_example_loads_with_warnings() {
     let checked = reading(LOOP);
     assert!(checked.pipeline.is_some(), "{:#?}", checked.problems);
     let found: Vec<(Severity, usize, usize)> = checked
@@ -92,7 +92,7 @@ fn the_loop_of_the_first_description_loads_with_what_is_doubtful_about_it() {
         .iter()
         .map(|problem| (problem.severity, problem.line, problem.column))
         .collect();
-    // Nobody sends `compact_sql`, and the second rule for `sql` is never reached.
+    // No step sends `compact_sql`, and the second rule for `sql` is never reached.
     assert_eq!(
         found,
         [(Severity::Warning, 13, 24), (Severity::Warning, 14, 23)]
@@ -101,12 +101,12 @@ fn the_loop_of_the_first_description_loads_with_what_is_doubtful_about_it() {
 }
 
 #[test]
-fn a_pipeline_without_a_name_is_called_like_its_file() {
+fn a_pipeline_without_a_name_gets_that_of_its_file() {
     assert_eq!(reading(LOOP).pipeline.expect("it loads").name, "some");
 }
 
 #[test]
-fn keys_and_texts_stay_what_was_written() {
+fn keys_and_texts_stay_unchanged() {
     let text = WHOLE.replace(
         "        more: repeat\n        yes: finish\n",
         "        more: repeat\n        yes: finish\n        1: finish\n        on: finish\n        0x1F: finish\n        null: finish\n        true: finish\n",
@@ -122,7 +122,7 @@ fn keys_and_texts_stay_what_was_written() {
 }
 
 #[test]
-fn numbers_may_be_written_in_any_way_that_yaml_has() {
+fn accepts_all_notations_of_numbers() {
     for number in ["0xC", "0o14", "+12", "12.0", "1.2e1", "12."] {
         let text = WHOLE.replace("top_k: 12", &format!("top_k: {number}"));
         let pipeline = reading(&text).pipeline.expect(number);
@@ -135,7 +135,7 @@ fn numbers_may_be_written_in_any_way_that_yaml_has() {
 }
 
 #[test]
-fn an_alias_stands_for_what_its_anchor_is_at() {
+fn an_alias_repeats_the_value_of_its_anchor() {
     let text = WHOLE
         .replace(
             "{ source: user_question_en",
@@ -149,17 +149,17 @@ fn an_alias_stands_for_what_its_anchor_is_at() {
 }
 
 #[test]
-fn settings_from_outside_stand_above_those_of_the_file() {
+fn options_override_settings_of_the_file() {
     let text = WHOLE.replace("max_context_tokens: 3000", "max_context_tokens: none");
     let mut settings = Map::new();
     settings.insert("max_context_tokens".to_owned(), json!(2500));
     let pipeline = reading_with(&text, &settings, None).pipeline;
-    let pipeline = pipeline.expect("the text is set over");
+    let pipeline = pipeline.expect("the setting is overridden");
     assert_eq!(pipeline.settings.max_context_tokens, Some(2500));
 }
 
 #[test]
-fn a_model_from_outside_is_enough() {
+fn a_model_option_is_enough() {
     let text = WHOLE.replace("    model: gpt-4\n", "");
     assert!(reading(&text).pipeline.is_none());
     let checked = reading_with(&text, &Map::new(), Some("gpt-4"));
@@ -167,7 +167,7 @@ fn a_model_from_outside_is_enough() {
 }
 
 #[test]
-fn the_schema_takes_what_is_read_and_refuses_what_is_not() {
+fn the_schema_agrees_with_the_reader() {
     let schema = schema();
     let validator = jsonschema::validator_for(&schema).expect("the schema is one");
     let file = json!({
@@ -181,7 +181,7 @@ fn the_schema_takes_what_is_read_and_refuses_what_is_not() {
             ],
         }
     });
-    // JSON is YAML, so that one file goes both ways.
+    // JSON is YAML, so both can check the same file.
     let text = file.to_string();
     assert!(validator.is_valid(&file));
     check_right(&text);
@@ -207,10 +207,10 @@ fn the_schema_takes_what_is_read_and_refuses_what_is_not() {
         change("/pipeline", json!({})),
     ];
     for file in wrong {
-        assert!(!validator.is_valid(&file), "the schema takes {file}");
+        assert!(!validator.is_valid(&file), "the schema accepts {file}");
         assert!(
             reading(&file.to_string()).pipeline.is_none(),
-            "read takes {file}"
+            "the reader accepts {file}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! How problems and graphs look.
+//! The format of problems and graphs.
 
 use overlock_pipeline::{drawing, graph};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::given::{WHOLE, reading};
 
 #[test]
-fn a_problem_shows_its_line_and_what_would_be_right() {
+fn a_problem_shows_its_line_and_help() {
     let text = WHOLE.replace("top_k: 12", "topk: 12");
     let problem = &reading(&text).problems[0];
     assert_eq!(
@@ -25,7 +25,7 @@ error: `search_nodes` has no `topk`
 }
 
 #[test]
-fn a_problem_is_json_for_machines() {
+fn a_problem_serializes_to_json() {
     let text = WHOLE.replace("top_k: 12", "topk: 12");
     let problem = &reading(&text).problems[0];
     assert_eq!(
@@ -41,7 +41,7 @@ fn a_problem_is_json_for_machines() {
 }
 
 #[test]
-fn long_lines_and_what_moves_the_cursor_do_not_break_a_message() {
+fn long_lines_and_control_characters_do_not_break_a_message() {
     let long = "x".repeat(5000);
     let text = format!(
         "pipeline: {{name: a, steps: [{{id: \"{long}\", action: \"\\e[31m\u{202e}x\"}}], settings: {{entry_step_id: \"y{long}\"}}}}"
@@ -71,7 +71,7 @@ const SMALL: &str = r#"pipeline:
 "#;
 
 #[test]
-fn a_graph_has_the_ways_of_a_run_and_nothing_else_of_the_names() {
+fn a_graph_shows_transitions_and_escapes_names() {
     let pipeline = reading(SMALL).pipeline.expect("it is right");
     assert_eq!(
         graph(&pipeline),
@@ -101,7 +101,7 @@ fn a_graph_has_the_ways_of_a_run_and_nothing_else_of_the_names() {
 }
 
 #[test]
-fn a_drawing_goes_the_way_of_a_run() {
+fn a_drawing_follows_the_order_of_a_run() {
     let pipeline = reading(SMALL).pipeline.expect("it is right");
     assert_eq!(
         drawing(&pipeline),

@@ -384,10 +384,10 @@ fn an_unknown_repository_has_a_hint() {
     let docs = shop.folder.path().join("src/docs").display().to_string();
     overlock(&["index", &docs, "--store", &shop.store], "");
     for (asked, expected) in [
-        ("zeppelin", "hint: there are `docs`, `shop`\n"),
+        ("zeppelin", "hint: available: `docs`, `shop`\n"),
         (
             "shpo",
-            "hint: did you mean `shop`? there are `docs`, `shop`\n",
+            "hint: did you mean `shop`? available: `docs`, `shop`\n",
         ),
     ] {
         let run = shop.search(&["orders", "--repository", asked, "--json"]);

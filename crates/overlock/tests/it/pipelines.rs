@@ -328,7 +328,7 @@ fn a_search_needs_a_store_that_exists_and_is_indexed() {
     assert!(
         searched
             .stderr
-            .contains("error: nothing is indexed in this store\nhint: `overlock index DIR`"),
+            .contains("error: nothing is indexed in this store\nhint: run `overlock index DIR`"),
         "{searched:?}"
     );
     assert_eq!(model.calls().len(), 1);

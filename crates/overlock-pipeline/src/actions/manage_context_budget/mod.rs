@@ -1,7 +1,6 @@
-//! `manage_context_budget`: lets new texts into the context, all of them or none.
+//! `manage_context_budget`: adds new texts to the context, all of them or none.
 //!
-//! What is counted is what will be sent: the older context, the texts let in so far and the next
-//! one, joined. Counts do not add up, so nothing else can be believed.
+//! It counts the joined text as it will be sent, because token counts of parts do not add up.
 
 mod rules;
 
@@ -16,29 +15,29 @@ use serde::{Deserialize, Serialize};
 
 pub use rules::{CompactCode, CompactLevel, Matching, Policy, Rule, RuleLanguage};
 
-use super::{ActionError, Next, Perform, Place, Target, Work};
+use super::{ActionError, KeyPath, Next, Perform, Target, Work};
 use crate::context::{Block, can_divide, joined, shown_node, without_divider};
 use crate::file::Findings;
 use overlock_runs::{Mail, NodeText};
 use rules::{Occasion, share_of};
 
-/// Guards the budget of the context: what is there already, and what is to come in.
+/// Adds new texts to the context if they fit its budget.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct ManageContextBudget {
-    /// Where to go once all texts are in.
+    /// The next step once all texts are added.
     pub on_ok: String,
-    /// Where to go if they do not fit: nothing has changed then.
+    /// The next step if they do not fit; nothing is changed then.
     pub on_over: String,
-    /// Which texts are made smaller, and when.
+    /// The rules for compacting texts.
     pub compact_code: Option<CompactCode>,
-    /// A line that stands before what is new in the context.
+    /// A line to put before the new texts.
     #[schemars(length(min = 1))]
     pub divide_new_content: Option<String>,
 }
 
-/// What the trace tells of a text.
+/// The trace of one text.
 #[derive(Debug, Serialize)]
-struct NodeTold<'a> {
+struct TextTrace<'a> {
     id: Option<&'a str>,
     path: Option<&'a str>,
     language: &'static str,
@@ -48,35 +47,35 @@ struct NodeTold<'a> {
     tokens_raw: u64,
     tokens_final: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    threshold: Option<ThresholdTold>,
+    threshold: Option<ThresholdTrace>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    repeats: Option<RepeatTold>,
+    repeats: Option<RepeatTrace>,
 }
 
-/// What a threshold was held against.
+/// The trace of a threshold.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct ThresholdTold {
+struct ThresholdTrace {
     /// The tokens above which the rule applies.
     limit: u64,
-    /// What the context would have had with the text as it is.
+    /// The tokens of the context with the uncompacted text.
     tokens: u64,
 }
 
-/// That a text is in the context already.
+/// The trace of a text that is already in the context.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct RepeatTold {
-    /// As which of its blocks, counted from 1.
+struct RepeatTrace {
+    /// The number of its block, counted from 1.
     block: usize,
-    /// Whether to the letter; else the same node is shown in another form.
+    /// Whether the block is identical; else it shows the same node in another form.
     same: bool,
 }
 
-impl RepeatTold {
-    fn of(block: &str, there: &[String]) -> Option<Self> {
-        let place = |is: &dyn Fn(&str) -> bool| there.iter().position(|other| is(other));
-        let same = place(&|other| other.trim() == block.trim());
+impl RepeatTrace {
+    fn of(block: &str, blocks: &[String]) -> Option<Self> {
+        let position = |is: &dyn Fn(&str) -> bool| blocks.iter().position(|other| is(other));
+        let same = position(&|other| other.trim() == block.trim());
         let node = shown_node(block);
-        let found = same.or_else(|| place(&|other| node.is_some() && shown_node(other) == node));
+        let found = same.or_else(|| position(&|other| node.is_some() && shown_node(other) == node));
         found.map(|at| Self {
             block: at + 1,
             same: same.is_some(),
@@ -97,8 +96,8 @@ impl Perform for ManageContextBudget {
             && !can_divide(divider)
         {
             findings.error(
-                &Place::of("divide_new_content"),
-                "the divider must be one line that no block begins with or has in its head",
+                &KeyPath::of("divide_new_content"),
+                "the divider must be one line that differs from the lines of a block's header",
                 "write something like `divide_new_content: \"<<<New content\"`",
             );
         }
@@ -114,16 +113,16 @@ impl Perform for ManageContextBudget {
             });
         };
         let current = joined(work.state.context_blocks.iter().map(String::as_str));
-        let current_tokens = work.counter.count(&current);
+        let current_tokens = work.world.counter.count(&current);
         work.note("max_context_tokens", max);
         work.note("current_context_tokens", current_tokens);
-        work.note("counter", work.counter_name);
-        work.note("provenance", work.provenance.name());
+        work.note("counter", work.world.counter_name);
+        work.note("provenance", work.world.provenance.name());
         if work.state.node_texts.is_empty() {
             if current_tokens > max {
-                work.warn("the context alone is over its budget");
+                work.warn("the context alone exceeds its budget");
             }
-            work.note("nodes", Vec::<NodeTold<'_>>::new());
+            work.note("nodes", Vec::<TextTrace<'_>>::new());
             work.decide("on_ok");
             return Ok(Next::To(self.on_ok.clone()));
         }
@@ -132,7 +131,7 @@ impl Perform for ManageContextBudget {
         }
         let texts = std::mem::take(&mut work.state.node_texts);
         let batch = self.assess(&texts, work, max);
-        work.note("nodes", &batch.told);
+        work.note("nodes", &batch.traces);
         work.note("context_tokens", batch.tokens);
         if batch.tokens <= max {
             work.state.context_blocks = batch.blocks;
@@ -140,7 +139,7 @@ impl Perform for ManageContextBudget {
             return Ok(Next::To(self.on_ok.clone()));
         }
         let incoming = joined(batch.blocks[batch.older..].iter().map(String::as_str));
-        let incoming_tokens = work.counter.count(&incoming);
+        let incoming_tokens = work.world.counter.count(&incoming);
         work.note("incoming_tokens", incoming_tokens);
         work.state.node_texts = texts;
         if incoming_tokens > max {
@@ -156,13 +155,13 @@ impl Perform for ManageContextBudget {
     }
 }
 
-/// The context as it would be with all texts in it.
+/// The context with all new texts added.
 struct Batch<'a> {
     blocks: Vec<String>,
-    /// How many of the blocks were there before.
+    /// The number of older blocks.
     older: usize,
     tokens: u64,
-    told: Vec<NodeTold<'a>>,
+    traces: Vec<TextTrace<'a>>,
 }
 
 impl ManageContextBudget {
@@ -170,7 +169,7 @@ impl ManageContextBudget {
         self.compact_code.as_ref().map_or(&[], |code| &code.rules)
     }
 
-    /// The mail for this step that a rule waits for.
+    /// The mail that requests compaction.
     fn demands<'w>(&'w self, work: &'w Work<'_>) -> impl Iterator<Item = &'w Mail> {
         let mail = work.state.inbox_last_consumed.iter();
         mail.filter(|mail| {
@@ -186,7 +185,7 @@ impl ManageContextBudget {
         let older = blocks.len();
         blocks.extend(divider.map(str::to_owned));
         let mut context = joined(blocks.iter().map(String::as_str));
-        let mut told = Vec::with_capacity(texts.len());
+        let mut traces = Vec::with_capacity(texts.len());
         for text in texts {
             let language = classify(&text.text).language;
             let (id, path) = (text.id.as_deref(), text.any_path());
@@ -201,14 +200,18 @@ impl ManageContextBudget {
                 block.format(divider)
             };
             let mut block = shown(&text.text, false);
-            let tokens_raw = work.counter.count(&block);
-            let weighed = Cell::new(0);
-            let whole = || {
-                weighed.set(work.counter.count(&joined([context.as_str(), &block])));
-                weighed.get()
+            let tokens_raw = work.world.counter.count(&block);
+            let context_tokens = Cell::new(0);
+            let raw_tokens = || {
+                context_tokens.set(
+                    work.world
+                        .counter
+                        .count(&joined([context.as_str(), &block])),
+                );
+                context_tokens.get()
             };
             let occasion = Occasion {
-                raw_tokens: &whole,
+                raw_tokens: &raw_tokens,
                 max,
                 demanded: &demanded,
             };
@@ -225,8 +228,8 @@ impl ManageContextBudget {
                     };
                     let smaller = compact(&text.text, language, &options);
                     let other = shown(&smaller.text, true);
-                    let other_tokens = work.counter.count(&other);
-                    // Fewer bytes are not always fewer tokens.
+                    let other_tokens = work.world.counter.count(&other);
+                    // Compacted text can have fewer bytes and still more tokens.
                     compacted = smaller.compacted && other_tokens < tokens_raw;
                     if compacted {
                         (block, tokens_final) = (other, other_tokens);
@@ -239,14 +242,14 @@ impl ManageContextBudget {
                 }
             };
             let threshold = rule.and_then(|(rule, _)| rule.threshold);
-            let threshold = threshold.map(|share| ThresholdTold {
+            let threshold = threshold.map(|share| ThresholdTrace {
                 limit: share_of(share, max),
-                tokens: weighed.get(),
+                tokens: context_tokens.get(),
             });
-            let repeats = RepeatTold::of(&block, &blocks);
+            let repeats = RepeatTrace::of(&block, &blocks);
             context = joined([context.as_str(), &block]);
             blocks.push(block);
-            told.push(NodeTold {
+            traces.push(TextTrace {
                 id,
                 path,
                 language: language.rule_name(),
@@ -259,12 +262,12 @@ impl ManageContextBudget {
                 repeats,
             });
         }
-        let tokens = work.counter.count(&context);
+        let tokens = work.world.counter.count(&context);
         Batch {
             blocks,
             older,
             tokens,
-            told,
+            traces,
         }
     }
 }

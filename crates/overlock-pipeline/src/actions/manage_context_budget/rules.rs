@@ -1,60 +1,60 @@
-//! Which texts are made smaller before they go into the context, and when.
+//! The rules for compacting texts before they enter the context.
 
 use overlock_code::{Language, Level};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::actions::Place;
+use crate::actions::KeyPath;
 use crate::file::Findings;
 
-/// The rules by which texts are made smaller.
+/// The rules for compacting texts.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct CompactCode {
-    /// The rules, the first of which wins.
+    /// The rules, of which the first match applies.
     pub rules: Vec<Rule>,
-    /// What makes a rule the first.
+    /// What makes a rule match.
     #[serde(default, rename = "match")]
     pub matching: Matching,
 }
 
-/// What makes a rule the first.
+/// What makes a rule match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Matching {
-    /// It is for the language.
+    /// Its language.
     #[default]
     First,
-    /// It is for the language, and its condition holds.
+    /// Its language, and its policy.
     Triggered,
 }
 
-/// When the texts of a language are made smaller.
+/// When to compact texts of a language.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = false))]
 pub struct Rule {
     /// The language.
     pub language: RuleLanguage,
-    /// When.
+    /// When the rule applies.
     pub policy: Policy,
     /// For `threshold`: the share of `max_context_tokens` above which it applies.
     #[schemars(extend("exclusiveMinimum" = 0), range(max = 1.0))]
     pub threshold: Option<f64>,
-    /// For `demand`: the topic of the mail that asks for it.
+    /// For `demand`: the topic of the mail that requests it.
     #[schemars(length(min = 1))]
     pub inbox_key: Option<String>,
-    /// How much may go.
+    /// How much to remove.
     #[serde(default)]
     pub level: CompactLevel,
 }
 
-/// A language that can be made smaller.
+/// A language that can be compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleLanguage {
     /// SQL of any dialect.
     Sql,
-    /// .NET, with or without SQL in it.
+    /// .NET, including .NET with embedded SQL.
     Dotnet,
 }
 
@@ -73,9 +73,9 @@ impl RuleLanguage {
 pub enum Policy {
     /// Always.
     Always,
-    /// When the context would be more than a share of its budget.
+    /// When the context would exceed a share of its budget.
     Threshold,
-    /// When somebody has asked for it by mail.
+    /// When a step has requested it by mail.
     Demand,
 }
 
@@ -88,7 +88,7 @@ impl Policy {
         }
     }
 
-    /// Why a rule does not apply.
+    /// Why a rule does not apply, for the trace.
     pub(super) fn not_yet(self) -> &'static str {
         match self {
             Self::Always => "",
@@ -98,14 +98,14 @@ impl Policy {
     }
 }
 
-/// How much may go.
+/// How much to remove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactLevel {
     /// Comments and layout.
     #[default]
     Lossless,
-    /// Bodies too.
+    /// Method bodies too.
     Outline,
 }
 
@@ -118,13 +118,13 @@ impl From<CompactLevel> for Level {
     }
 }
 
-/// What a rule goes by.
+/// The circumstances that rules depend on.
 pub(super) struct Occasion<'a> {
-    /// What the context would be with the text as it is. Only a threshold asks: to count all of it
-    /// for every text takes a while.
+    /// The tokens of the context with the uncompacted text. A function, because counting all of the
+    /// context for every text is slow and only thresholds need it.
     pub(super) raw_tokens: &'a dyn Fn() -> u64,
     pub(super) max: u64,
-    /// What somebody has asked for.
+    /// The topics of requests by mail.
     pub(super) demanded: &'a [&'a str],
 }
 
@@ -149,39 +149,39 @@ impl CompactCode {
 
     pub(super) fn check(&self, findings: &mut Findings<'_>) {
         for (index, rule) in self.rules.iter().enumerate() {
-            let place = |key: &str| {
-                let mut place = Place::item("rules", index, key);
-                place.0.insert(0, "compact_code".to_owned());
-                place
+            let path = |key: &str| {
+                let mut path = KeyPath::item("rules", index, key);
+                path.0.insert(0, "compact_code".to_owned());
+                path
             };
             let is_threshold = rule.policy == Policy::Threshold;
             let is_demand = rule.policy == Policy::Demand;
             if is_threshold && rule.threshold.is_none() {
                 findings.error(
-                    &place("policy"),
+                    &path("policy"),
                     "`policy: threshold` needs a `threshold`",
-                    "give the rule a share of the budget, such as `threshold: 0.4`",
+                    "set it to a share of the budget, such as `threshold: 0.4`",
                 );
             }
             if is_demand && rule.inbox_key.is_none() {
                 findings.error(
-                    &place("policy"),
+                    &path("policy"),
                     "`policy: demand` needs an `inbox_key`",
-                    "give the rule the topic of the mail that asks for it, such as `inbox_key: compact_sql`",
+                    "set it to the topic of the mail that requests it, such as `inbox_key: compact_sql`",
                 );
             }
             if !is_threshold && rule.threshold.is_some() {
                 findings.error(
-                    &place("threshold"),
+                    &path("threshold"),
                     "`threshold` is for `policy: threshold` only",
-                    "leave it out, or write `policy: threshold`",
+                    "remove it, or write `policy: threshold`",
                 );
             }
             if !is_demand && rule.inbox_key.is_some() {
                 findings.error(
-                    &place("inbox_key"),
+                    &path("inbox_key"),
                     "`inbox_key` is for `policy: demand` only",
-                    "leave it out, or write `policy: demand`",
+                    "remove it, or write `policy: demand`",
                 );
             }
             let mut before = self.rules[..index].iter();
@@ -195,15 +195,13 @@ impl CompactCode {
             if before.any(shadows) {
                 let name = rule.language.name();
                 let help = match self.matching {
-                    Matching::First => {
-                        "take one of them out, or write `match: triggered` beside `rules`"
-                    }
+                    Matching::First => "remove one of them, or add `match: triggered`",
                     Matching::Triggered => {
-                        "take it out, or put it before the rule that is always taken"
+                        "remove it, or move it before the rule that always applies"
                     }
                 };
                 findings.warning(
-                    &place("language"),
+                    &path("language"),
                     &format!("this rule is never reached: an earlier one for `{name}` wins"),
                     help,
                 );
@@ -228,8 +226,8 @@ impl Rule {
     }
 }
 
-/// The whole part of a share, as it was written: 0.29 of 100 is 29, which as a product of binary
-/// fractions it is not.
+/// The integer part of `share * max` in decimal arithmetic: 0.29 of 100 is 29, but less in binary
+/// floating point.
 pub(super) fn share_of(share: f64, max: u64) -> u64 {
     let written = share.to_string();
     let (whole, fraction) = written.split_once('.').unwrap_or((&written, ""));
@@ -241,7 +239,7 @@ pub(super) fn share_of(share: f64, max: u64) -> u64 {
         let share = u128::from(max).checked_mul(digits)? / scale;
         u64::try_from(share).ok()
     });
-    // Only shares with more digits than anybody writes get here.
+    // Reached only for shares with too many digits for exact arithmetic.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,

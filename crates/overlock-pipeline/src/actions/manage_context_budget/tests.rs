@@ -1,4 +1,4 @@
-//! The rules of the budget, one by one, and the law that all of them keep.
+//! The rules of the budget, and the property that all of them keep.
 
 use overlock_budget::{CountTokens, Encoding};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::rules::share_of;
 use crate::context::joined;
-use crate::testing::{Place, Words, pipeline, with};
+use crate::testing::{TestBed, Words, pipeline, with};
 use overlock_runs::{EndedPipeline, PipelineOutcome};
 use overlock_runs::{Mail, NodeText, State};
 
@@ -30,7 +30,7 @@ fn state(context: &[&str], texts: &[NodeText]) -> State {
     }
 }
 
-/// A budget with more to say, of which both ways lead to an end.
+/// A budget step with more settings, whose transitions both end the run.
 fn step(more: Value) -> Value {
     let step = json!({
         "id": "budget", "action": "manage_context_budget", "on_ok": "ok", "on_over": "over",
@@ -45,7 +45,7 @@ fn manage(max: u64, more: Value, state: State) -> EndedPipeline {
         json!({"id": "over", "action": "set_variables", "rules": [{"set": "variables.way", "value": "over"}]}),
     ];
     let pipeline = pipeline(json!({ "max_context_tokens": max }), steps);
-    Place::new(&[]).run(&pipeline, state)
+    TestBed::new(&[]).run(&pipeline, state)
 }
 
 fn way(ended: &EndedPipeline) -> &str {
@@ -56,7 +56,7 @@ fn context_tokens(state: &State) -> u64 {
     Words.count(&joined(state.context_blocks.iter().map(String::as_str)))
 }
 
-/// What the trace tells of the only text.
+/// The trace of the only text.
 fn node(ended: &EndedPipeline) -> &Value {
     &ended.trace[0]["nodes"][0]
 }
@@ -87,7 +87,7 @@ fn on_ok_appends_all_texts_and_empties_the_buffer() {
 }
 
 #[test]
-fn a_block_is_written_to_the_letter() {
+fn a_block_has_the_documented_format() {
     let ended = manage(100, json!({}), state(&[], &[text("n1", SQL)]));
     assert_eq!(
         ended.state.context_blocks,
@@ -154,7 +154,7 @@ fn on_over_changes_nothing() {
 
 #[test]
 fn exactly_the_budget_fits() {
-    // Six words of the old, twelve around the text, and the text.
+    // Six words of older context, twelve of the header, and the text.
     let old = "one two three four five six";
     let texts = [text("a", "plain")];
     let ended = manage(19, json!({}), state(&[old], &texts));
@@ -164,7 +164,7 @@ fn exactly_the_budget_fits() {
 }
 
 #[test]
-fn texts_that_fit_nowhere_are_a_misconfiguration() {
+fn texts_that_can_never_fit_are_a_misconfiguration() {
     let ended = manage(20, json!({}), state(&[], &[text("a", &"word ".repeat(30))]));
     let PipelineOutcome::Failed {
         step_id,
@@ -185,7 +185,7 @@ fn texts_that_fit_nowhere_are_a_misconfiguration() {
 }
 
 #[test]
-fn what_fits_once_it_is_compacted_is_no_misconfiguration() {
+fn texts_that_fit_once_compacted_are_no_misconfiguration() {
     let comment = format!("-- {}\nSELECT a FROM t WHERE b = 1", "word ".repeat(30));
     let always = rules(&json!([{"language": "sql", "policy": "always"}]));
     let ended = manage(30, always, state(&[], &[text("a", &comment)]));
@@ -193,7 +193,7 @@ fn what_fits_once_it_is_compacted_is_no_misconfiguration() {
 }
 
 #[test]
-fn always_compacts_whatever_room_there_is() {
+fn always_compacts_even_if_there_is_room() {
     let always = rules(&json!([{"language": "sql", "policy": "always"}]));
     let ended = manage(1000, always, state(&[], &[text("a", SQL)]));
     let block = &ended.state.context_blocks[0];
@@ -207,7 +207,7 @@ fn always_compacts_whatever_room_there_is() {
 }
 
 #[test]
-fn a_rule_for_dotnet_is_one_for_dotnet_with_sql_too() {
+fn a_rule_for_dotnet_covers_embedded_sql() {
     let always = rules(&json!([{"language": "dotnet", "policy": "always"}]));
     let with_sql = "// All of them, in the order in which they came to be.\nvar rows = connection.Query<Order>(\"SELECT * FROM Orders WHERE Id = @id\", new { id });";
     for code in [CSHARP, with_sql] {
@@ -218,7 +218,7 @@ fn a_rule_for_dotnet_is_one_for_dotnet_with_sql_too() {
 }
 
 #[test]
-fn no_rule_is_for_what_nobody_knows() {
+fn no_rule_covers_unknown_languages() {
     let always = rules(
         &json!([{"language": "dotnet", "policy": "always"}, {"language": "sql", "policy": "always"}]),
     );
@@ -233,8 +233,8 @@ fn no_rule_is_for_what_nobody_knows() {
 }
 
 #[test]
-fn a_threshold_is_passed_only_by_more_than_its_share() {
-    // The block of the text has 26 words, and with 14 of the old there are 40.
+fn a_threshold_must_be_exceeded() {
+    // The block has 26 words, and 40 with 14 of older context.
     let old = "word ".repeat(14);
     let raw = 14
         + Words.count(&format!(
@@ -252,7 +252,7 @@ fn a_threshold_is_passed_only_by_more_than_its_share() {
         };
         assert_eq!(node(&ended)["reason"], reason);
     };
-    // The share of the budget is as much as there would be, and then one less.
+    // The share is first equal to that, then one less.
     let max = (raw * 10).div_ceil(4);
     assert_eq!(share_of(0.4, max), raw);
     check(max, false);
@@ -262,7 +262,7 @@ fn a_threshold_is_passed_only_by_more_than_its_share() {
 }
 
 #[test]
-fn a_share_is_taken_as_it_was_written() {
+fn a_share_is_computed_in_decimal() {
     for (share, max, whole) in [
         (0.4, 5000, 2000),
         (0.29, 100, 29),
@@ -278,7 +278,7 @@ fn a_share_is_taken_as_it_was_written() {
 }
 
 #[test]
-fn a_demand_compacts_once_and_is_used_up() {
+fn a_demand_compacts_once() {
     let rule = rules(&json!([{"language": "sql", "policy": "demand", "inbox_key": "compact_sql"}]));
     let without = manage(1000, rule.clone(), state(&[], &[text("a", SQL)]));
     assert_eq!(node(&without)["compacted"], false);
@@ -295,7 +295,7 @@ fn a_demand_compacts_once_and_is_used_up() {
 }
 
 #[test]
-fn a_demand_comes_again_as_it_was_if_the_texts_do_not_fit() {
+fn a_demand_is_sent_again_if_the_texts_do_not_fit() {
     let rule = rules(&json!([{"language": "sql", "policy": "demand", "inbox_key": "compact_sql"}]));
     let mut before = state(&[&"word ".repeat(50)], &[text("a", SQL)]);
     let other = Mail {
@@ -336,7 +336,7 @@ fn the_first_rule_of_a_language_wins() {
 }
 
 #[test]
-fn match_triggered_takes_the_first_rule_whose_condition_holds() {
+fn match_triggered_uses_the_first_rule_whose_policy_holds() {
     let code = json!({ "compact_code": { "match": "triggered", "rules": [
         {"language": "sql", "policy": "demand", "inbox_key": "compact_sql"},
         {"language": "sql", "policy": "threshold", "threshold": 0.01},
@@ -350,7 +350,7 @@ fn match_triggered_takes_the_first_rule_whose_condition_holds() {
 }
 
 #[test]
-fn an_outline_is_made_where_a_rule_says_so() {
+fn a_rule_can_reduce_texts_to_an_outline() {
     let body = "public class Cart\n{\n    public int Total()\n    {\n        var sum = 0;\n        foreach (var line in lines) sum += line.Price;\n        return sum;\n    }\n}";
     let rule = rules(&json!([{"language": "dotnet", "policy": "always", "level": "outline"}]));
     let ended = manage(1000, rule, state(&[], &[text("a", body)]));
@@ -362,7 +362,7 @@ fn an_outline_is_made_where_a_rule_says_so() {
 }
 
 #[test]
-fn what_does_not_shrink_is_left_as_it_is() {
+fn texts_that_do_not_shrink_stay_unchanged() {
     let always = rules(&json!([{"language": "sql", "policy": "always"}]));
     let ended = manage(1000, always, state(&[], &[text("a", "SELECT 1")]));
     assert_eq!(node(&ended)["compacted"], false);
@@ -371,7 +371,7 @@ fn what_does_not_shrink_is_left_as_it_is() {
 }
 
 #[test]
-fn the_divider_stands_once_before_what_is_new() {
+fn the_divider_comes_once_before_new_texts() {
     let divide = json!({ "divide_new_content": "<<<New content" });
     let first = manage(
         1000,
@@ -423,7 +423,7 @@ fn a_text_cannot_forge_a_block_or_a_divider() {
 }
 
 #[test]
-fn without_texts_it_goes_on_and_says_if_the_context_is_over() {
+fn without_texts_it_only_warns_about_the_context() {
     let fits = manage(10, json!({}), state(&["few words"], &[]));
     assert_eq!(way(&fits), "ok");
     assert!(!fits.trace[0].contains_key("warnings"));
@@ -431,14 +431,14 @@ fn without_texts_it_goes_on_and_says_if_the_context_is_over() {
     assert_eq!(way(&over), "ok");
     assert_eq!(
         over.trace[0]["warnings"],
-        json!(["the context alone is over its budget"])
+        json!(["the context alone exceeds its budget"])
     );
 }
 
 #[test]
 fn a_missing_budget_is_an_error() {
     let steps = vec![step(json!({}))];
-    let ended = Place::new(&[]).run(&pipeline(json!({}), steps), state(&[], &[]));
+    let ended = TestBed::new(&[]).run(&pipeline(json!({}), steps), state(&[], &[]));
     let PipelineOutcome::Failed { error, .. } = &ended.outcome else {
         panic!("{:?}", ended.outcome);
     };
@@ -446,7 +446,7 @@ fn a_missing_budget_is_an_error() {
 }
 
 #[test]
-fn the_trace_tells_all_of_it() {
+fn the_trace_has_all_figures() {
     let always = rules(&json!([{"language": "sql", "policy": "always"}]));
     let ended = manage(1000, always, state(&["old"], &[text("a", SQL)]));
     let event = &ended.trace[0];
@@ -504,8 +504,8 @@ fn any_rules() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// What is let in is within the budget, counted by a real tokenizer as it is sent; what is not
-    /// let in has changed nothing but the inbox.
+    /// An accepted context is within the budget by a real tokenizer; rejected texts change nothing
+    /// but the inbox.
     #[test]
     fn the_context_is_never_over_its_budget(
         context in proptest::collection::vec(any_text(), 0..4),
@@ -528,7 +528,7 @@ proptest! {
             ],
         );
         let tokens = &Encoding::O200kBase;
-        let ended = Place::new(&[]).counted_by(tokens).run(&pipeline, before.clone());
+        let ended = TestBed::new(&[]).counted_by(tokens).run(&pipeline, before.clone());
         let whole = joined(ended.state.context_blocks.iter().map(String::as_str));
         let way = ended.state.variables.get("way").and_then(Value::as_str);
         if way == Some("ok") && !before.node_texts.is_empty() {
