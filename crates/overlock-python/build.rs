@@ -1,6 +1,5 @@
-//! Lets a plain `cargo build` link the library on systems whose linkers want every symbol known:
-//! Python's come from whoever loads it. For wheels maturin does the same. The code is told which
-//! interface of Python it is built for.
+//! Allows `cargo build` to link the extension on systems whose linkers require all symbols, which
+//! the Python interpreter provides at run time. Also sets the `cfg`s of the Python interface.
 
 fn main() {
     pyo3_build_config::use_pyo3_cfgs();

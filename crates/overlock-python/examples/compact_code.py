@@ -1,4 +1,4 @@
-"""Makes code smaller for a prompt: without comments, and as an outline."""
+"""Compacts code for a prompt: without comments, and as an outline."""
 
 import overlock
 
@@ -22,7 +22,7 @@ public class Customers(IDbConnection connection)
 def main() -> None:
     known = overlock.classify(CODE)
     print(f"{known.language}, {known.syntax}")
-    print("as it is:", overlock.count_tokens(CODE, model="gpt-4o"), "tokens")
+    print("original:", overlock.count_tokens(CODE, model="gpt-4o"), "tokens")
     lossless = overlock.compact(CODE)
     print("lossless:", overlock.count_tokens(lossless.text, model="gpt-4o"), "tokens")
     outline = overlock.compact(CODE, level="outline")

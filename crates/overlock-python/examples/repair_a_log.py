@@ -1,4 +1,4 @@
-"""Repairs a log of broken answers, and says what was wrong with each.
+"""Repairs a log of malformed answers and prints the repairs.
 
     python repair_a_log.py [ANSWERS.jsonl]
 

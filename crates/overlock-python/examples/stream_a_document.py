@@ -1,4 +1,4 @@
-"""Shows a document while it streams in, without ever parsing it again from the beginning."""
+"""Shows a document while it streams in, without parsing it again from the start."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ ANSWER = """{
 
 
 def stream() -> Iterator[str]:
-    """What a model sends: a few characters at a time."""
+    """Yields an answer a few characters at a time."""
     for at in range(0, len(ANSWER), 16):
         yield ANSWER[at : at + 16]
 

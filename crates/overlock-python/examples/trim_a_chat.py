@@ -1,4 +1,4 @@
-"""Trims a chat to what its model can take, and shows the calculation."""
+"""Trims a chat to the window of its model and prints the calculation."""
 
 import overlock
 

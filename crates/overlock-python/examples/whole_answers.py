@@ -1,8 +1,8 @@
-"""Makes the answers of the `openai` client whole.
+"""Completes the answers of the `openai` client.
 
     OPENAI_API_KEY=… python whole_answers.py
 
-Without a key a small server on this machine plays the model: it writes 120 characters at most.
+Without a key a local server acts as the model, with answers of at most 120 characters.
 """
 
 import json
@@ -22,7 +22,7 @@ DOCUMENT = json.dumps({"planets": [{"name": name, "from_sun": n} for n, name in 
 
 
 class SmallModel(BaseHTTPRequestHandler):
-    """Goes on where it is asked to, and never writes more than 120 characters."""
+    """Continues where asked, with at most 120 characters per answer."""
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))

@@ -1,4 +1,4 @@
-//! What fits the window of a model, and how long its answer may be.
+//! Token budgets: requests that fit the window of a model.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::request;
 use crate::result::make;
 use crate::tokens::Counter;
 
-/// A model, who counts for it, and how a request to it is planned.
+/// A model, its token counter, and the options for planning requests to it.
 pub(crate) struct Planner {
     found: Found,
     counter: Counter,
@@ -37,7 +37,7 @@ impl Planner {
         &self.options
     }
 
-    /// Who counts whole requests.
+    /// The counter for whole requests.
     pub(crate) fn chat_counter(&self) -> ChatCounter<'_> {
         if self.counter.is_stand_in {
             ChatCounter::for_model(&self.found)
@@ -97,7 +97,7 @@ pub(crate) fn adjusted_max_tokens<'py>(
     make(py, "Negotiation", fields)
 }
 
-/// How many of the newest messages can be loaded before any of them is counted.
+/// The number of newest messages that can safely be loaded before any is counted.
 ///
 ///     >>> import overlock
 ///     >>> overlock.safe_message_count(model="gpt-3.5-turbo", requested=5000)
@@ -125,15 +125,15 @@ fn window_of(model: Option<&str>, window: Option<u64>) -> Option<u64> {
     window.or_else(|| model.map(of_model))
 }
 
-/// Something that is remembered: what it says, how important it is, and how old, in days.
+/// A memory: its text, importance and age in days.
 type Remembered = (String, f64, f64);
 
 /// Makes a chat request fit the window of its model.
 ///
-/// The request is a `dict` in the form of OpenAI's chat completions. The answer gives way first,
-/// down to `answer_floor` (500), then the oldest messages go. `memories` are tuples of text,
-/// importance and age in days, `context` tuples of a name and a text. What cannot fit raises
-/// `PlanError`, which says what would help.
+/// The request is a `dict` in the form of OpenAI's chat completions. The answer is shortened first,
+/// down to `answer_floor` (500), then the oldest messages are dropped. `memories` are tuples of text,
+/// importance and age in days, `context` tuples of a name and a text. A request that cannot fit
+/// raises `PlanError`, whose `help` says what to change.
 ///
 ///     >>> import overlock
 ///     >>> request = {"model": "gpt-4", "messages": [{"role": "user", "content": "Hi"}]}
@@ -198,12 +198,12 @@ pub(crate) fn plan<'py>(
         let counter = planner.chat_counter();
         overlock_budget::plan(&request, &extras, &counter, planner.options())
     });
-    let plan = result.map_err(|error| refused(py, &error))?;
+    let plan = result.map_err(|error| plan_error(py, &error))?;
     let rewritten = request.rewrite(&plan);
-    told(py, &plan, &rewritten)
+    plan_object(py, &plan, &rewritten)
 }
 
-/// How a window is to be divided, as Python says it.
+/// The options of a plan, as passed from Python.
 pub(crate) struct Settings<'a> {
     pub(crate) model: Option<&'a str>,
     pub(crate) window: Option<u64>,
@@ -240,8 +240,8 @@ impl Settings<'_> {
     }
 }
 
-/// What a plan says, as Python reads it.
-pub(crate) fn told<'py>(
+/// A plan as a Python object.
+pub(crate) fn plan_object<'py>(
     py: Python<'py>,
     plan: &Plan,
     request: &serde_json::Value,
@@ -290,8 +290,8 @@ pub(crate) fn told<'py>(
     make(py, "Plan", fields)
 }
 
-/// Why there is no plan, and what would help.
-pub(crate) fn refused(py: Python<'_>, error: &PlanError) -> PyErr {
+/// The exception for a request that cannot fit.
+pub(crate) fn plan_error(py: Python<'_>, error: &PlanError) -> PyErr {
     let raise = Raise::new("PlanError", "context-length-exceeded", error.to_string());
     let help = error.help().iter().map(ToString::to_string).collect();
     raise.with_help(help).into_error(py)

@@ -1,4 +1,4 @@
-//! Source text for a prompt: what language it is, and less of it.
+//! Detects and compacts source code for prompts.
 
 use overlock_code::{CompactOptions, Docs, Language, Level};
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use crate::json::chosen;
 use crate::result::make;
 use crate::text::Text;
 
-/// Says what language a text is written in, from the text alone: SQL, .NET or neither.
+/// Detects from a text alone whether it is SQL, .NET or neither.
 ///
 ///     >>> import overlock
 ///     >>> overlock.classify("select 1").language
@@ -25,7 +25,7 @@ pub(crate) fn classify(py: Python<'_>, text: Text) -> PyResult<Bound<'_, PyAny>>
     make(py, "Classification", fields)
 }
 
-/// Makes source text smaller for a prompt: without comments and layout, or as an outline.
+/// Compacts source code for a prompt: without comments and extra whitespace, or as an outline.
 ///
 ///     >>> import overlock
 ///     >>> overlock.compact("SELECT *   -- all\nFROM Orders").text

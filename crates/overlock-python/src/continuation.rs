@@ -1,4 +1,4 @@
-//! The state machine that makes one document of many answers, driven from Python.
+//! Joins one document from several answers; the caller makes the calls in Python.
 
 use overlock_llm::{
     AnswerError, ContinuationOptions, FittedCall, Kpi, MeasuredKpi, ModelOutput, NextCall, Outcome,
@@ -18,9 +18,9 @@ use crate::text::Text;
 use crate::utf8::Utf8;
 use crate::whole;
 
-/// A long answer in the making: the state machine behind `complete`.
+/// A long answer in progress: the state machine behind `complete`.
 ///
-/// It never calls a model: it says what to ask, is told what came back, and decides.
+/// It never calls a model: it returns the next call, takes the answer, and decides what follows.
 ///
 ///     >>> import overlock
 ///     >>> run = overlock.Continuation()
@@ -35,13 +35,13 @@ use crate::whole;
 #[pyclass(module = "overlock")]
 pub(crate) struct Continuation {
     run: overlock_llm::Continuation,
-    /// The answer that is arriving, if one is listened to.
+    /// The answer that is streaming, if any.
     listening: Option<StreamingAnswer>,
-    /// The prefill of the call that is to be answered. Some servers send it back.
+    /// The prefill of the current call. Some servers repeat it in the answer.
     prefill: Option<String>,
 }
 
-/// Who says how much of the document is there.
+/// How the progress of the document is measured.
 #[derive(FromPyObject)]
 enum Progress<'py> {
     Named(String),
@@ -87,9 +87,9 @@ impl Continuation {
         })
     }
 
-    /// What to ask next; `None` once the run has ended.
+    /// The next call; `None` once the run has ended.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let told = self.run.next().map(|ask| {
+        let next = self.run.next().map(|ask| {
             let wants = match ask.wants {
                 Wants::Document => "document",
                 Wants::ProgressAndDocument => "progress-and-document",
@@ -104,10 +104,10 @@ impl Continuation {
             );
             make(py, "NextCall", fields)
         });
-        told.transpose()
+        next.transpose()
     }
 
-    /// The request for it, which fits the window of the model.
+    /// The request for a call, planned into the window of the model.
     #[pyo3(signature = (ask, request, *, model = None, window = None, max_tokens = None,
                         trim = "oldest", margin = None))]
     fn next_call<'py>(
@@ -142,12 +142,12 @@ impl Continuation {
             overlock_llm::next_call(run, &ask, &request, &counter, planner.options())
         });
         let FittedCall { call, plan } = fitted.map_err(|error| match error {
-            PromptError::Window(error) => budget::refused(py, &error),
+            PromptError::Window(error) => budget::plan_error(py, &error),
             PromptError::Request(error) => request::bad_request(py, &error),
         })?;
         self.prefill.clone_from(&call.prefill);
         let sent = Value::Object(call.request);
-        let plan = budget::told(py, &plan, &sent)?;
+        let plan = budget::plan_object(py, &plan, &sent)?;
         make(
             py,
             "Call",
@@ -155,16 +155,16 @@ impl Continuation {
         )
     }
 
-    /// Begins to listen to an answer that streams in.
+    /// Prepares for a streamed answer.
     fn listen(&mut self, py: Python<'_>, ask: &Bound<'_, PyAny>) -> PyResult<()> {
         let ask = self.asked(py, ask)?;
-        // What `hear` gives out cannot be taken back.
+        // The document that `hear` returns cannot be revised later.
         self.run.set_streamed(true);
         self.listening = Some(StreamingAnswer::new(self.run.base(), &ask));
         Ok(())
     }
 
-    /// Takes the next piece of it and gives back what of the document has become certain.
+    /// Takes the next piece of the answer and returns the new stable part of the document.
     fn hear(&mut self, piece: Utf8) -> PyResult<String> {
         let listening = self.listening.as_mut();
         let listening = listening.ok_or_else(|| {
@@ -173,7 +173,7 @@ impl Continuation {
         Ok(listening.feed(&piece))
     }
 
-    /// Whether nothing that is still to come can belong to the document.
+    /// Whether the rest of the answer cannot belong to the document.
     #[getter]
     fn is_spoilt(&self) -> bool {
         self.listening
@@ -181,10 +181,10 @@ impl Continuation {
             .is_some_and(StreamingAnswer::is_spoilt)
     }
 
-    /// Takes what came back and decides; what became of it is told.
+    /// Takes an answer and returns the step that it made.
     ///
-    /// With `at_cut` it is known to start where the document stops: the server went on from the
-    /// prefill under its grammar.
+    /// `at_cut` asserts that the answer starts where the document stops, because the server
+    /// continues the prefill under its grammar.
     #[pyo3(signature = (ask, text, *, tokens = 0, at_cut = false))]
     fn answered<'py>(
         &mut self,
@@ -216,7 +216,7 @@ impl Continuation {
         request::object(py, &step)
     }
 
-    /// Takes note that the model cannot be asked like this.
+    /// Notes that the model rejected this kind of request.
     fn refused<'py>(
         &mut self,
         py: Python<'py>,
@@ -264,7 +264,7 @@ impl Continuation {
         self.run.text()
     }
 
-    /// The same without half an escape at its end, which the next answer may write anew.
+    /// The document without half an escape at its end, which the next answer may rewrite.
     #[getter]
     fn settled_text(&self) -> &str {
         let settled = self
@@ -274,13 +274,13 @@ impl Continuation {
         &self.run.text()[..settled]
     }
 
-    /// The last answer, where none of them was JSON.
+    /// The last answer, if none was JSON.
     #[getter]
     fn raw(&self) -> &str {
         self.run.raw()
     }
 
-    /// Valid JSON of what is there.
+    /// The document so far, closed to valid JSON.
     #[getter]
     fn last_valid_complete_part(&self) -> Option<String> {
         self.run.last_valid_complete_part()
@@ -293,62 +293,62 @@ impl Continuation {
         value.transpose()
     }
 
-    /// Whether a first answer was cut, so that more are put together.
+    /// Whether the first answer was cut, so that answers are joined.
     #[getter]
     fn is_accumulation_mode(&self) -> bool {
         self.run.is_accumulation_mode()
     }
 
-    /// How often the model has been asked.
+    /// The number of calls so far.
     #[getter]
     fn iterations(&self) -> u32 {
         self.run.iterations()
     }
 
-    /// How many answers in a row have failed.
+    /// The number of failed answers in a row.
     #[getter]
     fn merge_fail_count(&self) -> u32 {
         self.run.merge_fail_count()
     }
 
-    /// How many tokens all answers had together.
+    /// The total tokens of all answers.
     #[getter]
     fn output_tokens(&self) -> u64 {
         self.run.output_tokens()
     }
 
-    /// What share the model last said it had delivered.
+    /// The percentage of the document that the model last reported.
     #[getter]
     fn last_kpi(&self) -> Option<u8> {
         self.run.last_kpi()
     }
 
-    /// What the document holds so far.
+    /// The contents of the document so far.
     #[getter]
     fn delivered<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let told = self.run.delivered().map(|delivered| {
+        let delivered = self.run.delivered().map(|delivered| {
             make(
                 py,
                 "Delivered",
                 (delivered.lines(), delivered.section_count()),
             )
         });
-        told.transpose()
+        delivered.transpose()
     }
 
-    /// The run as text, to be stored.
+    /// The run as JSON, to be stored.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
         serde_json::to_string(&self.run)
             .map_err(|error| Raise::bad_request("bad-run", error.to_string()).into_error(py))
     }
 
-    /// The run that was stored.
+    /// Reads a stored run.
     #[staticmethod]
     fn from_json(py: Python<'_>, text: Utf8) -> PyResult<Self> {
         let run = py.detach(|| serde_json::from_str(&text));
         let run = run.map_err(|error: serde_json::Error| {
-            let told = format!("this is no stored run: {error}");
-            Raise::bad_request("bad-run", told).into_error(py)
+            let message = format!("not a stored run: {error}");
+            Raise::bad_request("bad-run", message).into_error(py)
         })?;
         Ok(Self {
             run,
@@ -358,12 +358,12 @@ impl Continuation {
     }
 
     fn __repr__(&self) -> String {
-        let stands = match self.run.outcome() {
+        let state = match self.run.outcome() {
             Some(outcome) => outcome.name(),
             None => "under way",
         };
         let (asked, written) = (self.run.iterations(), self.run.text().len());
-        format!("<overlock.Continuation, {stands}, {asked} answers, {written} bytes>")
+        format!("<overlock.Continuation, {state}, {asked} answers, {written} bytes>")
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
@@ -373,12 +373,12 @@ impl Continuation {
 }
 
 impl Continuation {
-    /// What is to be asked now, if that is what was told.
-    fn asked(&self, py: Python<'_>, told: &Bound<'_, PyAny>) -> PyResult<NextCall> {
-        let iteration = told.getattr("iteration");
+    /// The current call, if `ask` is it.
+    fn asked(&self, py: Python<'_>, ask: &Bound<'_, PyAny>) -> PyResult<NextCall> {
+        let iteration = ask.getattr("iteration");
         let iteration = iteration.and_then(|iteration| iteration.extract::<u32>());
         let iteration =
-            iteration.map_err(|_| PyTypeError::new_err("`ask` must be what `next` gave back"))?;
+            iteration.map_err(|_| PyTypeError::new_err("`ask` must be the result of `next`"))?;
         let Some(ask) = self.run.next() else {
             return Err(answer_error(py, AnswerError::Ended));
         };
@@ -408,8 +408,8 @@ impl Progress<'_> {
                 let written = py.import("json")?.call_method1("dumps", (kpis,))?;
                 let written: Utf8 = written.extract()?;
                 let kpis: Vec<MeasuredKpi> = serde_json::from_str(&written).map_err(|error| {
-                    let told = format!("`kpi` cannot be counted: {error}");
-                    Raise::bad_request("bad-kpi", told).into_error(py)
+                    let message = format!("invalid `kpi`: {error}");
+                    Raise::bad_request("bad-kpi", message).into_error(py)
                 })?;
                 Ok(Kpi::Measured(kpis))
             }

@@ -1,4 +1,4 @@
-//! Numbers that count something, as Python hands them over: nothing is less than none of it.
+//! Reads counts from Python: integers that cannot be negative.
 
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyOverflowError;
@@ -6,12 +6,10 @@ use pyo3::prelude::*;
 
 use crate::error::Raise;
 
-/// Longer numbers are not repeated to whoever gave them; Python itself refuses to write very long
-/// ones.
+/// Longer numbers are not shown in errors, because Python refuses to format very long ones.
 const MOST_DIGITS: usize = 30;
 
-/// Reads a count, or none where it may be left out. Which argument it was, Python's traceback says
-/// in a note.
+/// Reads a count, or an optional one. Python's traceback names the argument in a note.
 pub(crate) fn count<'py, T: FromPyObjectOwned<'py>>(given: &Bound<'py, PyAny>) -> PyResult<T> {
     let py = given.py();
     given.extract().map_err(|error: T::Error| {
@@ -22,11 +20,11 @@ pub(crate) fn count<'py, T: FromPyObjectOwned<'py>>(given: &Bound<'py, PyAny>) -
         let written = given.str().map(|written| written.to_string());
         let written = written.ok().filter(|written| written.len() <= MOST_DIGITS);
         let written = written.map_or_else(|| "this number".to_owned(), |it| format!("`{it}`"));
-        let told = if given.lt(0).unwrap_or(false) {
-            format!("a count must be 0 or more, and {written} is less")
+        let message = if given.lt(0).unwrap_or(false) {
+            format!("a count must be 0 or more, not {written}")
         } else {
-            format!("a count must be something that can be reached, and {written} is too large")
+            format!("{written} is too large for a count")
         };
-        Raise::bad_request("bad-count", told).into_error(py)
+        Raise::bad_request("bad-count", message).into_error(py)
     })
 }

@@ -1,26 +1,26 @@
-//! Turns the inside of a JSON string as it is written into what it says.
+//! Decodes the escapes of JSON strings.
 //!
-//! Python's strings may hold half a surrogate pair, as its own `json` module makes them, so the
-//! result is UTF-8 in which such halves may be encoded like other characters.
+//! Python strings can hold lone surrogates, and its `json` module produces them. So the result is
+//! UTF-8 in which surrogates are encoded like other characters.
 
-/// The beginning of a string that may go on, or all of it.
+/// Whether a raw string is complete.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Until {
-    /// There is no more.
+    /// The string is complete.
     End,
-    /// More may follow: half a character, half an escape and half a surrogate pair are left.
+    /// More may follow: incomplete characters, escapes and surrogate pairs are not decoded.
     Now,
 }
 
-/// What became of a raw string.
+/// The result of decoding.
 pub(crate) struct Decoded {
-    /// How many raw bytes were read.
+    /// The number of raw bytes decoded.
     pub(crate) read: usize,
-    /// Whether there is half a surrogate pair in it.
+    /// Whether the result has lone surrogates.
     pub(crate) has_surrogates: bool,
 }
 
-/// Appends what `raw` says to `decoded`.
+/// Appends the decoded form of `raw` to `decoded`.
 pub(crate) fn decode(raw: &[u8], until: Until, decoded: &mut Vec<u8>) -> Decoded {
     let mut at = 0;
     let mut has_surrogates = false;
@@ -48,7 +48,7 @@ pub(crate) fn decode(raw: &[u8], until: Until, decoded: &mut Vec<u8>) -> Decoded
     }
 }
 
-/// The code point of the escape at the front, and its length; nothing if it is not whole.
+/// The code point and length of the escape at the start; nothing if it is incomplete.
 fn escape(raw: &[u8], until: Until) -> Option<(u32, usize)> {
     let byte = *raw.get(1)?;
     if byte != b'u' {
@@ -72,7 +72,7 @@ fn escape(raw: &[u8], until: Until) -> Option<(u32, usize)> {
             let code_point = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
             Some((code_point, 12))
         }
-        // The other half may be on its way.
+        // The second surrogate may follow.
         None if until == Until::Now
             && (rest.len() < 2 && b"\\u".starts_with(rest)
                 || rest.starts_with(b"\\u") && rest.len() < 6) =>
@@ -91,13 +91,13 @@ fn code_unit(raw: &[u8]) -> Option<u32> {
         .try_fold(0, |value, digit| Some(value << 4 | digit?))
 }
 
-/// Encodes any code point below 0x110000 as UTF-8 does, halves of surrogate pairs too.
+/// Encodes any code point below 0x110000 as UTF-8, including surrogates.
 fn push(decoded: &mut Vec<u8>, code_point: u32) {
     if let Some(character) = char::from_u32(code_point) {
         decoded.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         return;
     }
-    // The halves of surrogate pairs take three bytes, like all others of their size.
+    // Surrogates take three bytes, like other code points of that size.
     let [_, _, high, low] = code_point.to_be_bytes();
     decoded.extend([
         0xE0 | high >> 4,
@@ -106,7 +106,7 @@ fn push(decoded: &mut Vec<u8>, code_point: u32) {
     ]);
 }
 
-/// How many bytes at the end belong to a character that is not whole.
+/// The number of bytes at the end that belong to an incomplete character.
 fn half_character(bytes: &[u8]) -> usize {
     let mut last = bytes.iter().rev().take(3);
     let Some(back) = last.position(|byte| *byte >= 0xC0) else {

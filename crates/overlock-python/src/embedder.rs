@@ -1,4 +1,4 @@
-//! A Python callable that makes vectors of texts.
+//! A Python callable that computes vectors of texts.
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, future};
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::raised::{Raised, callable};
 
-/// The callable takes a list of texts and gives back a list of vectors.
+/// An embedding model: a callable that takes a list of texts and returns a list of vectors.
 pub(crate) struct Embedder<'a> {
     call: Py<PyAny>,
     model: String,
@@ -17,8 +17,8 @@ pub(crate) struct Embedder<'a> {
 }
 
 impl<'a> Embedder<'a> {
-    /// The callable that was given, if one was, with the name of its model: vectors of one model
-    /// say nothing about those of another. An adapter has the name with it.
+    /// Wraps the callable, if there is one. The model's name is needed because vectors of different
+    /// models cannot be compared; an adapter has it as `model`.
     pub(crate) fn new(
         py: Python<'_>,
         call: Option<Py<PyAny>>,
@@ -28,7 +28,7 @@ impl<'a> Embedder<'a> {
         let Some(call) = call else {
             return match model {
                 Some(_) => Err(PyValueError::new_err(
-                    "`embed_model` names the model of `embed`, which is missing",
+                    "`embed_model` needs `embed`, the callable of that model",
                 )),
                 None => Ok(None),
             };
@@ -36,7 +36,7 @@ impl<'a> Embedder<'a> {
         callable("embed", call.bind(py))?;
         let of_adapter = || call.bind(py).getattr("model").ok()?.extract().ok();
         let model = model.or_else(of_adapter).ok_or_else(|| {
-            PyValueError::new_err("say in `embed_model` which model `embed` makes vectors with")
+            PyValueError::new_err("`embed` needs `embed_model`, the name of its model")
         })?;
         Ok(Some(Self {
             call,
@@ -52,7 +52,7 @@ impl<'a> Embedder<'a> {
             let vectors: Vec<Vec<f32>> = vectors.extract()?;
             if vectors.len() != texts.len() {
                 return Err(PyValueError::new_err(format!(
-                    "`embed` gave back {} vectors for {} texts",
+                    "`embed` returned {} vectors for {} texts",
                     vectors.len(),
                     texts.len()
                 )));

@@ -1,6 +1,6 @@
-//! What is raised: exceptions with a code, a message and, where it applies, a path and an offset.
+//! Exceptions with a code, a message and, where it applies, a path and an offset.
 //!
-//! The classes are written in Python, where they can be subclassed and pickled like any other.
+//! The classes are defined in Python, where they can be subclassed and pickled.
 
 use overlock_json::NoJson;
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ pub(crate) struct Raise {
     message: String,
     path: Option<String>,
     offset: Option<usize>,
-    /// What would help, each on its own.
+    /// Suggestions, one per item.
     help: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl Raise {
         }
     }
 
-    /// Something was asked for that there is not, or that cannot be used.
+    /// An invalid argument, or something that does not exist.
     pub(crate) fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
         Self::new("BadRequest", code, message)
     }
@@ -47,7 +47,7 @@ impl Raise {
         self
     }
 
-    /// The exception itself; another one if it could not be made.
+    /// Creates the exception; another one if that fails.
     pub(crate) fn into_error(self, py: Python<'_>) -> PyErr {
         self.made(py).map_or_else(|error| error, PyErr::from_value)
     }
@@ -66,7 +66,7 @@ impl Raise {
     }
 }
 
-/// There is no JSON in a text.
+/// The exception for a text without JSON.
 pub(crate) fn no_json(py: Python<'_>, reason: NoJson) -> PyErr {
     Raise::new("NoJson", "no-json", reason.to_string()).into_error(py)
 }

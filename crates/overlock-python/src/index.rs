@@ -1,4 +1,4 @@
-//! Fills a store from a folder of sources, for pipelines that search.
+//! Indexes a folder of source code into a store.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ use crate::raised::Raised;
 use crate::result::make;
 use crate::store;
 
-/// Keeps what a folder of sources defines, for pipelines to search.
+/// Indexes a folder of source code for pipelines to search.
 ///
-/// `store` is a file, `sqlite://FILE` or `postgres://…`. Only what changed is read again, and what
-/// is gone is removed. `repository` is what the folder is called there; with `replace` it takes the
-/// place of another folder of that name. With `embed`, a callable that takes a list of texts and
-/// gives back a list of vectors, every part can be found by meaning too; `embed_model` says with
-/// which model.
+/// `store` is a file, `sqlite://FILE` or `postgres://…`. Only changed files are read again, and
+/// deleted ones are removed. `repository` is the name of the folder in the store; `replace` allows
+/// it to replace another folder of that name. With `embed`, a callable that takes a list of texts
+/// and returns a list of vectors, searches can also be semantic; `embed_model` is the name of that
+/// model.
 ///
 ///     >>> import overlock, pathlib, tempfile
 ///     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -44,8 +44,8 @@ pub(crate) fn index(
     let repository = repository.or_else(|| name_of(&folder));
     let repository = repository.filter(|name| !name.trim().is_empty());
     let repository = repository.ok_or_else(|| {
-        let told = format!("there is no folder `{}`", folder.display());
-        Raise::bad_request("folder", told).into_error(py)
+        let message = format!("no such folder: `{}`", folder.display());
+        Raise::bad_request("folder", message).into_error(py)
     })?;
     let mut signals = Signals(None);
     let done = py.detach(|| {
@@ -89,13 +89,13 @@ pub(crate) fn index(
     make(py, "Indexed", fields)
 }
 
-/// The name of a folder, whatever way leads to it.
+/// The name of a folder, also for a path such as `.`.
 fn name_of(folder: &Path) -> Option<String> {
-    let whole = folder.canonicalize().ok()?;
-    Some(whole.file_name()?.to_string_lossy().into_owned())
+    let path = folder.canonicalize().ok()?;
+    Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
-/// What was indexed, and how many vectors were made.
+/// Indexes the folder, and returns the result with the number of vectors computed.
 fn fill(
     store: &Path,
     repository: &str,
@@ -112,8 +112,7 @@ fn fill(
             Raise::bad_request("folder", format!("{error}: {source}"))
         }
         IndexError::OtherFolder { .. } => {
-            let help = "give this one a `repository` of its own, or let it take the other's place \
-                        with `replace`";
+            let help = "use another `repository`, or `replace` the indexed folder";
             Raise::bad_request("folder", error.to_string()).with_help(vec![help.to_owned()])
         }
     })?;
@@ -134,7 +133,7 @@ fn fill(
     }
 }
 
-/// Looks for Ctrl-C between two files, and keeps what Python makes of it.
+/// Checks for Ctrl-C between files, and stores the exception.
 struct Signals(Option<PyErr>);
 
 impl Signals {

@@ -1,4 +1,4 @@
-//! Cut and malformed JSON: what is in it, and what can be made of it.
+//! Functions for cut and malformed JSON.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::text::Text;
 use crate::value::{Builder, Hooks};
 use crate::whole;
 
-/// A text that was read, and how it is closed: it is not copied.
+/// A text and how to close it, without copying it.
 struct Read<'a> {
     base: PartialDocument<'a>,
     closing: Closing,
@@ -49,12 +49,11 @@ impl<'a> Read<'a> {
     }
 }
 
-/// Reads JSON as models write it: cut, malformed, in a fence, with prose around it.
+/// Reads JSON as models write it: cut, malformed, in a fence, or with prose around it.
 ///
-/// What `json.loads` reads comes out the same, with two exceptions: `NaN` and `Infinity` are no
-/// JSON and become `None`. Whatever else would make it raise is repaired, and a text that stops
-/// too early gives what is there. Nothing is invented: a number that may have more digits to
-/// come, and a key without a value, are left out.
+/// Valid JSON gives the same values as `json.loads`, except that `NaN` and `Infinity` become
+/// `None`. Malformed JSON is repaired, and a cut text gives the part that is there. Nothing is
+/// invented: a number that may have more digits and a key without a value are left out.
 ///
 ///     >>> import overlock
 ///     >>> overlock.loads('{"name": "Ada", "born": 18')
@@ -62,14 +61,14 @@ impl<'a> Read<'a> {
 ///     >>> overlock.loads("Sure! ```json\n{'ok': True, tags: ['a', 'b',]}\n```")
 ///     {'ok': True, 'tags': ['a', 'b']}
 ///
-/// `report` tells what was missing, and what was mended:
+/// `report` adds what was missing and what was repaired:
 ///
 ///     >>> loaded = overlock.loads('{"name": "Ada", "born": 18', report=True)
 ///     >>> loaded.complete, loaded.dropped, loaded.cut.place
 ///     (False, '/born', 'number')
 ///
-/// With `partial=False` a cut text raises `StillCut`. With `strict` a string that was cut is left
-/// out too. The hooks are those of `json.loads`.
+/// With `partial=False` a cut text raises `StillCut`. With `strict` a cut string is left out too.
+/// The hooks are those of `json.loads`.
 #[pyfunction]
 #[pyo3(signature = (text, *, partial = true, strict = false, report = false, parse_float = None,
                     parse_int = None, object_hook = None, object_pairs_hook = None))]
@@ -90,7 +89,7 @@ pub(crate) fn loads(
         object_hook,
         object_pairs_hook,
     };
-    // Most texts are JSON and nothing else. A hook must not hear of what is then thrown away.
+    // Tries plain JSON first, which most texts are. Hooks must not see values that are discarded.
     let plain = if hooks.are_none() && !strict {
         plain(py, &text)?
     } else {
@@ -102,7 +101,7 @@ pub(crate) fn loads(
         None => Found::any(py, &text, strict, partial, hooks)?,
     };
     if let (false, Some(cut)) = (partial, &found.cut) {
-        let message = format!("the text stops before its JSON is whole, at `{}`", cut.path);
+        let message = format!("the JSON is cut off at `{}`", cut.path);
         let raise = Raise::new("StillCut", "cut", message);
         let raise = raise.at(Some(cut.path.clone()), text.offset(cut.offset));
         return Err(raise.into_error(py));
@@ -122,14 +121,13 @@ pub(crate) fn loads(
     )
 }
 
-/// The value of a text that is JSON and nothing else, whole or cut: one pass finds out, and makes
-/// it.
+/// The value of a text that is only JSON, complete or cut, in one pass.
 fn plain<'py>(py: Python<'py>, text: &Text) -> PyResult<Option<(Bound<'py, PyAny>, Scanner)>> {
     let json = text.bytes();
     whole::read(py, json.strip_prefix("\u{feff}".as_bytes()).unwrap_or(json))
 }
 
-/// What there is in a text.
+/// The document in a text.
 struct Found<'py> {
     value: Bound<'py, PyAny>,
     cut: Option<Cut>,
@@ -151,8 +149,8 @@ impl<'py> Found<'py> {
         }
     }
 
-    /// The value of the document in any text, which is repaired if it has to be. Unless it may be
-    /// `partial` there is none of a document that is cut.
+    /// The document in any text, repaired if necessary. Without `partial` a cut document has no
+    /// value.
     fn any(
         py: Python<'py>,
         text: &Text,
@@ -187,7 +185,7 @@ impl<'py> Found<'py> {
 
 /// Turns cut JSON into valid JSON without inventing data.
 ///
-/// Prose and fences around the document are left out; a malformed one is repaired first.
+/// Prose and fences around the document are left out. Malformed JSON is repaired first.
 ///
 ///     >>> import overlock
 ///     >>> overlock.close('{"name": "Ada", "tags": ["math", "eng').json
@@ -207,7 +205,7 @@ pub(crate) fn close(py: Python<'_>, text: Text, strict: bool) -> PyResult<Bound<
     make(py, "Closed", fields)
 }
 
-/// Turns malformed JSON into valid JSON and tells what was changed.
+/// Turns malformed JSON into valid JSON and reports the changes.
 ///
 /// Valid JSON comes back byte for byte. Several documents in a row become an array, or with
 /// `several="first"` only the first is kept.
@@ -256,7 +254,7 @@ pub(crate) fn extract(py: Python<'_>, text: Text) -> PyResult<Option<Bound<'_, P
     make(py, "Extracted", fields).map(Some)
 }
 
-/// Says where and how a document stops; `None` if it is whole.
+/// The position of the cut of a document; `None` if it is complete.
 ///
 ///     >>> import overlock
 ///     >>> overlock.cut('{"rows": [1, 2, {"name": "Ad')
@@ -269,7 +267,7 @@ pub(crate) fn cut(py: Python<'_>, text: Text) -> PyResult<Option<Bound<'_, PyAny
     result::cut(py, cut, |byte| text.offset(byte))
 }
 
-/// Gathers what asking a model for the rest of a cut document needs.
+/// The parts of a cut document that a prompt for the rest needs.
 ///
 ///     >>> import overlock
 ///     >>> contexts = overlock.contexts('[{"id": 1}, {"id": 2}, {"id')
@@ -342,17 +340,18 @@ fn render_options(budget: usize, cut_value: &str, limit: Option<usize>) -> PyRes
     })
 }
 
-/// What is expected at one seam, or at each of several.
+/// The expected overlap at the first seam, or at each.
 #[derive(FromPyObject)]
 pub(crate) enum Expected {
     One(String),
     Each(Vec<Option<String>>),
 }
 
-/// Joins the parts of a document that came in several answers.
+/// Joins the parts of a document from several answers.
 ///
-/// `expected_overlap` is what a model was asked to repeat, for the first seam or, as a list, for
-/// each. A part that cannot be joined with certainty changes nothing, and its seam says why.
+/// `expected_overlap` is the text that the model was asked to repeat, for the first seam or, as a
+/// list, for each. A part that cannot be joined with certainty is rejected, and its seam has the
+/// reason.
 ///
 ///     >>> import overlock
 ///     >>> overlock.stitch('{"rows": ["alpha", "beta", "gam', '"beta", "gamma"]}').json
@@ -383,13 +382,13 @@ pub(crate) fn stitch<'py>(
         return Err(PyValueError::new_err("there must be at least one part"));
     };
     if expected.len() > fragments.len() {
-        let told = format!(
+        let message = format!(
             "`expected_overlap` is for {} seams, but {} parts have {}",
             expected.len(),
             parts.len(),
             fragments.len()
         );
-        return Err(PyValueError::new_err(told));
+        return Err(PyValueError::new_err(message));
     }
     let stitched = py.detach(|| {
         let mut base = PartialDocument::read(first.bytes())?;
@@ -408,7 +407,7 @@ pub(crate) fn stitch<'py>(
         Ok((base.into_owned(), seams))
     });
     let (base, seams) = stitched.map_err(|reason| no_json(py, reason))?;
-    let told = PyList::empty(py);
+    let list = PyList::empty(py);
     for seam in &seams {
         let reason = match &seam.outcome {
             Outcome::NoMatch(mismatch) => Some(Mismatch::to_string(mismatch)),
@@ -425,12 +424,12 @@ pub(crate) fn stitch<'py>(
             seam.added,
             reason,
         );
-        told.append(make(py, "Seam", fields)?)?;
+        list.append(make(py, "Seam", fields)?)?;
     }
-    make(py, "Stitched", (base.text(), base.is_complete(), told))
+    make(py, "Stitched", (base.text(), base.is_complete(), list))
 }
 
-/// Counts what a document, which may be cut, holds so far.
+/// Summarizes the contents of a document, which may be cut.
 ///
 ///     >>> import overlock
 ///     >>> print(overlock.delivered('{"rows": [{"id": 1}, {"id": 2}, {"id'))
@@ -447,12 +446,12 @@ pub(crate) fn delivered(py: Python<'_>, text: Text) -> PyResult<Bound<'_, PyAny>
     )
 }
 
-/// One of several names.
+/// Looks up an option by its name.
 pub(crate) fn chosen<T: Copy>(option: &str, name: &str, names: &[(&str, T)]) -> PyResult<T> {
     if let Some((_, choice)) = names.iter().find(|(known, _)| *known == name) {
         return Ok(*choice);
     }
     let known: Vec<_> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
-    let told = format!("`{option}` is `{name}`, and must be {}", known.join(" or "));
-    Err(PyValueError::new_err(told))
+    let message = format!("`{option}` must be {}, not `{name}`", known.join(" or "));
+    Err(PyValueError::new_err(message))
 }

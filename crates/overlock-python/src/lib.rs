@@ -1,16 +1,16 @@
 //! The Python package `overlock`.
 //!
-//! The binding only translates: what is asked in Python is asked of the crates below, with the
-//! Python interpreter set free while they work, and what they answer becomes Python objects. What
-//! is easier said in Python (`complete`, the adapters, the exceptions) is in `python/overlock`.
+//! The binding only translates arguments and results, and releases the interpreter while the crates
+//! work. What is easier to write in Python (`complete`, the adapters, the exceptions) is in
+//! `python/overlock`.
 
 #![expect(
     clippy::needless_pass_by_value,
     clippy::too_many_arguments,
-    reason = "PyO3 hands over what a function is called with, and Python has keyword arguments"
+    reason = "PyO3 passes arguments by value, and Python has keyword arguments"
 )]
 
-// What Python hands over, and what goes wrong.
+// Arguments and errors.
 mod count;
 mod embedder;
 mod error;
@@ -21,7 +21,7 @@ mod store;
 mod text;
 mod utf8;
 
-// JSON becomes Python objects.
+// JSON to Python objects.
 mod decode;
 mod grow;
 mod scalar;
@@ -29,7 +29,7 @@ mod strings;
 mod value;
 mod whole;
 
-// What can be asked.
+// The functions and classes.
 mod budget;
 mod code;
 mod continuation;
@@ -45,7 +45,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _overlock {
     #[pymodule_export]
-    #[expect(non_upper_case_globals, reason = "Python calls it so")]
+    #[expect(non_upper_case_globals, reason = "the name that Python uses")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
     use crate::budget::{adjusted_max_tokens, plan, safe_message_count};

@@ -1,4 +1,4 @@
-//! Pipelines: checked before they run, and run with any Python callable as the model.
+//! Pipelines, checked and run with any Python callable as the model.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -34,10 +34,10 @@ use crate::store;
 use crate::tokens::Counter;
 use crate::utf8::Utf8;
 
-/// A pipeline that can be run: a YAML file of steps.
+/// A pipeline, defined by a YAML file of steps.
 ///
-/// Everything that is wrong with it is told at once, as `BadPipeline`, and `Pipeline.check` tells
-/// it without raising. The model is any callable, as for `complete`.
+/// A file with errors raises `BadPipeline` with all of them; `Pipeline.check` returns them instead.
+/// The model is any callable, as for `complete`.
 ///
 ///     >>> import overlock
 ///     >>> pipeline = overlock.Pipeline('''
@@ -59,7 +59,7 @@ use crate::utf8::Utf8;
 ///     >>> run.outcome, run.answer
 ///     ('complete', 'Forty-two.')
 ///
-/// A run that is recorded goes on where it was, whatever ended it:
+/// A recorded run can be resumed after any failure or interruption:
 ///
 ///     >>> import pathlib, tempfile
 ///     >>> store = pathlib.Path(tempfile.mkdtemp()) / "runs.db"
@@ -96,7 +96,7 @@ impl Pipeline {
         Self::read(py, text, file, settings, prompts, folder.as_deref())
     }
 
-    /// Everything that is wrong with a pipeline, and what is doubtful, in the order of the file.
+    /// All errors and warnings of a pipeline, in the order of the file.
     #[staticmethod]
     #[pyo3(signature = (text, *, file = "pipeline.yaml", settings = None, prompts = None,
                         folder = None))]
@@ -110,7 +110,7 @@ impl Pipeline {
     ) -> PyResult<Bound<'py, PyList>> {
         let settings = members(py, settings)?;
         let checked = py.detach(|| checked(file, &text, &settings, prompts, folder.as_deref()));
-        let told = PyList::empty(py);
+        let problems = PyList::empty(py);
         for problem in &checked.problems {
             let severity = match problem.severity {
                 Severity::Error => "error",
@@ -124,31 +124,31 @@ impl Pipeline {
                 problem.help.as_deref(),
                 problem.render(file, &text),
             );
-            told.append(make(py, "Problem", fields)?)?;
+            problems.append(make(py, "Problem", fields)?)?;
         }
-        Ok(told)
+        Ok(problems)
     }
 
-    /// What it is called.
+    /// The name of the pipeline.
     #[getter]
     fn name(&self) -> &str {
         &self.read.name
     }
 
-    /// The ids of its steps.
+    /// The ids of the steps.
     #[getter]
     fn steps(&self) -> Vec<&str> {
         self.read.steps.iter().map(|step| &*step.id).collect()
     }
 
-    /// Its steps as a Mermaid graph.
+    /// The steps as a Mermaid graph.
     fn graph(&self) -> String {
         overlock_pipeline::graph(&self.read)
     }
 
-    /// Runs it with a callable as the model. `store` is a file, `sqlite://FILE` or
-    /// `postgres://…`; without one nothing is kept. `state` is what the run knows at its beginning.
-    /// `embed` makes vectors of texts for searches by meaning, as for `index`.
+    /// Runs the pipeline with a callable as the model. `store` is a file, `sqlite://FILE` or
+    /// `postgres://…`; without one nothing is stored. `state` is the initial state. `embed`
+    /// computes vectors for semantic search, as in `index`.
     #[pyo3(signature = (call, question = "", *, store = None, state = None, session_id = None,
                         repository = None, embed = None, embed_model = None))]
     fn run<'py>(
@@ -175,22 +175,22 @@ impl Pipeline {
         state.repository = repository.or(state.repository);
         let raised = Raised::default();
         let embedder = Embedder::new(py, embed, embed_model, &raised)?;
-        let voice = Voice {
+        let model = CallableModel {
             call,
             raised: &raised,
         };
         let id = RunId::new(now(), RandomState::new().build_hasher().finish());
         let ended = py.detach(|| {
-            let task = self.begun(&id, state, store.as_deref(), embedder.as_ref())?;
-            self.go(task, &voice, embedder.as_ref())
+            let task = self.new_run(&id, state, store.as_deref(), embedder.as_ref())?;
+            self.execute(task, &model, embedder.as_ref())
         });
-        drop((voice, embedder));
-        told(py, &id, ended, raised)
+        drop((model, embedder));
+        run_object(py, &id, ended, raised)
     }
 
-    /// Goes on with a recorded run that failed, was interrupted or killed: no step that was done is
-    /// done again, and no answer that was recorded is asked for again. It goes on with the pipeline
-    /// that it began with, or with another one, in which something was mended.
+    /// Resumes a recorded run that failed, was interrupted or killed. Finished steps and recorded
+    /// answers are not repeated. The run continues with its own pipeline, or with a corrected one
+    /// passed as `pipeline`.
     #[staticmethod]
     #[pyo3(signature = (call, run, *, store, pipeline = None, embed = None, embed_model = None))]
     fn resume<'py>(
@@ -207,39 +207,39 @@ impl Pipeline {
             Raise::bad_request("no-run", error.to_string()).into_error(py)
         })?;
         let recorded = py.detach(|| recorded(&id, &store));
-        let (store, taken) = recorded.map_err(|raise| raise.into_error(py))?;
-        let begun = &taken.begun;
-        let as_begun;
+        let (store, run_so_far) = recorded.map_err(|raise| raise.into_error(py))?;
+        let begun = &run_so_far.begun;
+        let own;
         let pipeline = if let Some(given) = &pipeline {
             &**given
         } else {
             let (text, settings) = (begun.text.clone(), begun.settings.clone());
             let prompts = Some(begun.prompts.clone());
-            as_begun = Self::read(py, text, &begun.file, settings, prompts, None)?;
-            &as_begun
+            own = Self::read(py, text, &begun.file, settings, prompts, None)?;
+            &own
         };
         let raised = Raised::default();
         let embed_model = embed_model.or_else(|| {
-            let of_run = taken.conditions.embed.clone();
+            let of_run = run_so_far.conditions.embed.clone();
             of_run.filter(|_| embed.is_some())
         });
         let embedder = Embedder::new(py, embed, embed_model, &raised)?;
-        let voice = Voice {
+        let model = CallableModel {
             call,
             raised: &raised,
         };
         let ended = py.detach(|| {
-            let recording = taken.take_up(&store, &id);
+            let recording = run_so_far.take_up(&store, &id);
             let recording = recording.map_err(|error| unreadable(&error))?;
             let task = Task {
                 store,
-                taken,
+                run_so_far,
                 recording,
             };
-            pipeline.go(task, &voice, embedder.as_ref())
+            pipeline.execute(task, &model, embedder.as_ref())
         });
-        drop((voice, embedder));
-        told(py, &id, ended, raised)
+        drop((model, embedder));
+        run_object(py, &id, ended, raised)
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((&str,), Bound<'py, PyDict>)> {
@@ -256,10 +256,10 @@ impl Pipeline {
     }
 }
 
-/// A run that is about to begin, or to go on.
+/// A new or resumed run.
 struct Task {
     store: Arc<dyn Store>,
-    taken: PipelineRun,
+    run_so_far: PipelineRun,
     recording: Recording,
 }
 
@@ -276,8 +276,8 @@ impl Pipeline {
         let Some(read) = checked.pipeline else {
             let errors = checked.problems.iter();
             let errors = errors.filter(|problem| problem.severity == Severity::Error);
-            let told: Vec<_> = errors.map(|problem| problem.render(file, &text)).collect();
-            let raise = Raise::new("BadPipeline", "bad-pipeline", told.join("\n"));
+            let messages: Vec<_> = errors.map(|problem| problem.render(file, &text)).collect();
+            let raise = Raise::new("BadPipeline", "bad-pipeline", messages.join("\n"));
             return Err(raise.into_error(py));
         };
         Ok(Self {
@@ -293,8 +293,8 @@ impl Pipeline {
         self.read.settings.model.as_deref().unwrap_or_default()
     }
 
-    /// A run that begins.
-    fn begun(
+    /// Starts a run.
+    fn new_run(
         &self,
         id: &RunId,
         state: State,
@@ -307,7 +307,7 @@ impl Pipeline {
         };
         let searchable = self.read.check_repositories(&state, &*store);
         searchable.map_err(|error| unsearchable(&error))?;
-        let taken = PipelineRun::new(
+        let run_so_far = PipelineRun::new(
             Begun {
                 name: self.read.name.clone(),
                 file: self.file.clone(),
@@ -322,24 +322,24 @@ impl Pipeline {
             },
             now(),
         );
-        let recording = taken.begin(&store, id, self.model());
+        let recording = run_so_far.begin(&store, id, self.model());
         Ok(Task {
             recording: recording.map_err(|error| store::failed(&error))?,
             store,
-            taken,
+            run_so_far,
         })
     }
 
-    /// Runs it from where it is to its end.
-    fn go(
+    /// Runs a task to its end.
+    fn execute(
         &self,
         task: Task,
-        voice: &Voice<'_>,
+        model: &CallableModel<'_>,
         embedder: Option<&Embedder<'_>>,
     ) -> Result<EndedPipeline, Raise> {
         let Task {
             store,
-            taken,
+            run_so_far,
             mut recording,
         } = task;
         let named = self.read.settings.token_counter.as_deref();
@@ -348,35 +348,34 @@ impl Pipeline {
             .unwrap_or_else(|| Counter::for_model(&Models::default().find(self.model())));
         let world = World {
             store: &*store,
-            models: voice,
+            models: model,
             embedder: embedder.map(|embedder| embedder as _),
             prompts: &self.prompts,
             counter: counter.tokens.as_ref(),
             counter_name: counter.tokens.name(),
             provenance: counter.provenance,
-            began_at: taken.began_at,
+            began_at: run_so_far.began_at,
             clock: &now,
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Raise::bad_request("runtime", error.to_string()))?;
-        let mut unwatched = ();
-        let run = overlock_pipeline::run(&self.read, taken, &world, &mut recording, &mut unwatched);
+        let run = overlock_pipeline::run(&self.read, run_so_far, &world, &mut recording, &mut ());
         let ended = runtime.block_on(run);
         ended.map_err(|error| store::failed(&error))
     }
 }
 
-/// A recorded run, as far as it has come, and the store that it is in.
+/// A recorded run and its store.
 fn recorded(id: &RunId, store: &Path) -> Result<(Arc<dyn Store>, PipelineRun), Raise> {
     let store = store::open(&store.to_string_lossy(), Access::Write)?;
     let Some(run) = store.run(id).map_err(|error| store::failed(&error))? else {
-        let told = format!("there is no run `{id}` in this store");
-        return Err(Raise::bad_request("no-run", told));
+        let message = format!("there is no run `{id}` in this store");
+        return Err(Raise::bad_request("no-run", message));
     };
-    let taken = PipelineRun::read(&run).map_err(|error| unreadable(&error))?;
-    Ok((store, taken))
+    let run_so_far = PipelineRun::read(&run).map_err(|error| unreadable(&error))?;
+    Ok((store, run_so_far))
 }
 
 fn unreadable(error: &RunsError) -> Raise {
@@ -397,15 +396,15 @@ fn unsearchable(error: &RepositoryError) -> Raise {
     Raise::bad_request(code, error.to_string()).with_help(help)
 }
 
-/// What became of a run, as Python reads it.
-fn told<'py>(
+/// A finished run as a Python object.
+fn run_object<'py>(
     py: Python<'py>,
     id: &RunId,
     ended: Result<EndedPipeline, Raise>,
     raised: Raised,
 ) -> PyResult<Bound<'py, PyAny>> {
     let raised = raised.into_last(py).inspect_err(|error| {
-        // Whoever interrupts a run may want to go on with it. Older versions have no notes.
+        // The note helps to resume an interrupted run. Python before 3.11 has no notes.
         let note = format!("the run of the pipeline is `{id}`");
         let _ = error.value(py).call_method1("add_note", (note,));
     })?;
@@ -448,7 +447,7 @@ fn checked(
             std::fs::read_to_string(&path)
                 .map_err(|error| format!("`{}` cannot be read: {error}", path.display()))
         }
-        (None, None) => Err("give it in `prompts`, or the `folder` they are in".to_owned()),
+        (None, None) => Err("pass it in `prompts`, or pass its `folder`".to_owned()),
     };
     let options = ReadOptions {
         settings,
@@ -459,7 +458,7 @@ fn checked(
     overlock_pipeline::read(file, text, &options)
 }
 
-/// What is built in is known of models.
+/// The windows and counters of the built-in models.
 struct Known;
 
 impl Measures for Known {
@@ -479,13 +478,13 @@ impl Measures for Known {
     }
 }
 
-/// A Python callable that speaks for every model.
-struct Voice<'a> {
+/// A Python callable that answers for every model.
+struct CallableModel<'a> {
     call: Py<PyAny>,
     raised: &'a Raised,
 }
 
-impl overlock_pipeline::Models for Voice<'_> {
+impl overlock_pipeline::Models for CallableModel<'_> {
     fn speaker(&self, model: &str) -> Result<Speaker<'_>, String> {
         let found = Models::default().find(model);
         Ok(Speaker {
@@ -497,7 +496,7 @@ impl overlock_pipeline::Models for Voice<'_> {
     }
 }
 
-impl Backend for Voice<'_> {
+impl Backend for CallableModel<'_> {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         let answered = Python::attach(|py| self.ask(py, call.request));
         let answered = answered.map_err(|error| self.raised.keep("the callable", error));
@@ -507,7 +506,7 @@ impl Backend for Voice<'_> {
     }
 }
 
-impl Voice<'_> {
+impl CallableModel<'_> {
     fn ask(&self, py: Python<'_>, request: Map<String, Value>) -> PyResult<Vec<Event>> {
         let request = request::object(py, &Value::Object(request))?;
         let answer = self.call.bind(py).call1((request,))?;
@@ -541,7 +540,7 @@ fn read_state(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<State> {
     read_json(py, given, "state")
 }
 
-/// Something that Python's `json` can write.
+/// Reads an argument that Python's `json` can serialize.
 fn read_json<T: serde::de::DeserializeOwned>(
     py: Python<'_>,
     given: &Bound<'_, PyAny>,

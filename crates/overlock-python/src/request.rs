@@ -1,4 +1,4 @@
-//! Chat requests: from Python objects to the crates below, and back.
+//! Converts chat requests from and to Python objects.
 
 use overlock_llm::wire::chat::{ChatRequest, RequestError};
 use pyo3::prelude::*;
@@ -10,8 +10,8 @@ use crate::whole;
 
 /// Reads a request in the form of OpenAI's chat completions.
 ///
-/// Python's own `json` writes it: it knows every kind of number and mapping that Python does, and
-/// names what it cannot write.
+/// Python's `json` module serializes it, which supports all of Python's numbers and mappings and
+/// names what it cannot serialize.
 pub(crate) fn read(py: Python<'_>, request: &Bound<'_, PyAny>) -> PyResult<ChatRequest> {
     let written = py.import("json")?.call_method1("dumps", (request,))?;
     let written: Utf8 = written.extract()?;
@@ -23,7 +23,7 @@ pub(crate) fn bad_request(py: Python<'_>, error: &RequestError) -> PyErr {
     Raise::bad_request("bad-request", error.to_string()).into_error(py)
 }
 
-/// Anything that serialises as a Python object.
+/// Converts any serializable value to a Python object.
 pub(crate) fn object<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
     let json = serde_json::to_string(value)
         .map_err(|error| Raise::bad_request("not-json", error.to_string()).into_error(py))?;

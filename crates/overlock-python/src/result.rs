@@ -1,7 +1,7 @@
-//! Makes the named tuples that results are told in.
+//! Creates the named tuples of results.
 //!
-//! They are written in Python, in `overlock._results`, so that they print, compare, pickle and
-//! unpack as a Python programmer expects, and type checkers read them as they are.
+//! Their classes are defined in Python, in `overlock._results`, so that they print, compare, pickle,
+//! unpack and type-check as usual.
 
 use overlock_json::Fix;
 use pyo3::call::PyCallArgs;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::text::Text;
 
-/// A result of this class.
+/// Creates a result of this class.
 pub(crate) fn make<'py>(
     py: Python<'py>,
     class: &str,
@@ -24,7 +24,7 @@ pub(crate) fn make<'py>(
     classes.bind(py).getattr(class)?.call1(fields)
 }
 
-/// The name of a variant as every door of the product spells it.
+/// The name of a variant, as in JSON.
 pub(crate) fn name_of(variant: &impl Serialize) -> String {
     match serde_json::to_value(variant) {
         Ok(serde_json::Value::String(name)) => name,
@@ -32,22 +32,22 @@ pub(crate) fn name_of(variant: &impl Serialize) -> String {
     }
 }
 
-/// What was mended in a text.
+/// The repairs of a text.
 pub(crate) fn fixes<'py>(
     py: Python<'py>,
     text: &Text,
     fixes: &[Fix],
 ) -> PyResult<Bound<'py, PyList>> {
-    let told = PyList::empty(py);
+    let list = PyList::empty(py);
     let mut offsets = text.offsets();
     for fix in fixes {
         let offset = offsets.at(fix.offset);
-        told.append(make(py, "Fix", (name_of(&fix.kind), offset))?)?;
+        list.append(make(py, "Fix", (name_of(&fix.kind), offset))?)?;
     }
-    Ok(told)
+    Ok(list)
 }
 
-/// Where a text stops.
+/// The cut of a text.
 pub(crate) fn cut(
     py: Python<'_>,
     cut: Option<overlock_json::Cut>,

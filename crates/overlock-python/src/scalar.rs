@@ -1,4 +1,4 @@
-//! Makes Python's strings, numbers and literals of what JSON writes.
+//! Python strings, numbers and literals from JSON.
 
 use overlock_json::clean_encoding;
 use pyo3::exceptions::PyUnicodeDecodeError;
@@ -7,15 +7,15 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
 
 use crate::decode::{Decoded, Until, decode};
 
-/// A number of more digits may be larger than what is made without asking Python.
+/// Integers with more digits may not fit an `i64`.
 const MOST_PLAIN_DIGITS: usize = 18;
 
-/// The powers of ten up to the number of digits that a `f64` always holds exactly.
+/// The powers of ten up to the number of digits that an `f64` represents exactly.
 const EXACT_POWERS: [f64; 16] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
 ];
 
-/// The number that is written so, which must be one of JSON's.
+/// Converts a JSON number.
 #[inline]
 pub(crate) fn number<'py>(py: Python<'py>, written: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     match short_integer(written) {
@@ -30,7 +30,7 @@ pub(crate) fn is_float(written: &[u8]) -> bool {
         .any(|byte| matches!(byte, b'.' | b'e' | b'E'))
 }
 
-/// An integer of no more than eight digits, without a look at each of them.
+/// Parses an integer of up to eight digits without a loop.
 #[inline]
 fn short_integer(written: &[u8]) -> Option<u32> {
     let len = written.len();
@@ -45,10 +45,10 @@ fn short_integer(written: &[u8]) -> Option<u32> {
         }
         _ => return None,
     };
-    // The first character is the lowest byte; what is missing of eight becomes leading zeros.
+    // The first character is in the lowest byte. Missing characters become leading zeros.
     let shift = 8 * (8 - len);
     let characters = characters << shift;
-    // Of what a number is written with only digits have this bit.
+    // Of the characters in a number only digits have this bit.
     let each = u64::from_le_bytes([0x10; 8]) >> shift << shift;
     if characters & each != each {
         return None;
@@ -65,7 +65,7 @@ fn short_integer(written: &[u8]) -> Option<u32> {
     Some((fours * 10_000 + (fours >> 32)) as u32)
 }
 
-/// A number that is negative, a fraction, or large.
+/// Converts a number that is negative, fractional or long.
 #[inline(never)]
 fn other_number<'py>(py: Python<'py>, written: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let (sign, rest) = match written {
@@ -77,7 +77,7 @@ fn other_number<'py>(py: Python<'py>, written: &[u8]) -> PyResult<Bound<'py, PyA
         && rest.len() < EXACT_POWERS.len()
         && let Some((digits, places)) = plain_fraction(rest)
     {
-        // Both parts of the quotient are exact, so that it is rounded once, as it must be.
+        // Both operands are exact, so the quotient is rounded only once.
         #[expect(clippy::cast_precision_loss, reason = "fifteen digits are exact")]
         let quotient = digits as f64 / EXACT_POWERS[places];
         return Ok(PyFloat::new(py, quotient * f64::from(sign)).into_any());
@@ -92,12 +92,11 @@ fn other_number<'py>(py: Python<'py>, written: &[u8]) -> PyResult<Bound<'py, PyA
     if is_float {
         return Ok(PyFloat::new(py, written.parse()?).into_any());
     }
-    // Exact, however large; Python has a limit of its own against numbers made to be slow.
+    // Exact for any size. Python limits the number of digits against slow conversions.
     py.get_type::<PyInt>().call1((written,))
 }
 
-/// All digits of a fraction, and how many of them are after its point; nothing if it has an
-/// exponent.
+/// The digits of a decimal fraction, and how many follow the point; nothing if it has an exponent.
 fn plain_fraction(written: &[u8]) -> Option<(i64, usize)> {
     let (mut digits, mut places) = (0, 0);
     for (at, byte) in written.iter().enumerate() {
@@ -110,7 +109,7 @@ fn plain_fraction(written: &[u8]) -> Option<(i64, usize)> {
     Some((digits, places))
 }
 
-/// The literal that begins like this: its first letter decides.
+/// Converts a literal by its first letter, as the rest may be missing.
 #[inline]
 pub(crate) fn literal<'py>(py: Python<'py>, written: &[u8]) -> Bound<'py, PyAny> {
     match written.first() {
@@ -120,7 +119,7 @@ pub(crate) fn literal<'py>(py: Python<'py>, written: &[u8]) -> Bound<'py, PyAny>
     }
 }
 
-/// The whole string that is written so; an error if it is no UTF-8. `decoded` is room to work in.
+/// Converts a complete string; an error if it is not UTF-8. `decoded` is a buffer.
 #[inline]
 pub(crate) fn whole_string<'py>(
     py: Python<'py>,
@@ -128,13 +127,13 @@ pub(crate) fn whole_string<'py>(
     decoded: &mut Vec<u8>,
 ) -> PyResult<Bound<'py, PyString>> {
     let Some(plain) = memchr::memchr(b'\\', raw) else {
-        // Python looks at every character to see how wide it is, and tells if it is none.
+        // Python checks the encoding while it determines the width of the characters.
         return PyString::from_bytes(py, raw);
     };
     Ok(string_from(py, raw, plain, Until::End, decoded)?.0)
 }
 
-/// The string that is written so, and how much of it was read; an error if it is no UTF-8.
+/// Converts a string, and returns how much of it was read; an error if it is not UTF-8.
 pub(crate) fn string<'py>(
     py: Python<'py>,
     raw: &[u8],
@@ -144,7 +143,7 @@ pub(crate) fn string<'py>(
     string_from(py, raw, 0, until, decoded)
 }
 
-/// The same of one that is known to have no escape in its first `plain` bytes.
+/// The same for a string without escapes in its first `plain` bytes.
 fn string_from<'py>(
     py: Python<'py>,
     raw: &[u8],
@@ -162,14 +161,14 @@ fn string_from<'py>(
     if !has_surrogates {
         return Ok((PyString::from_bytes(py, decoded)?, read));
     }
-    // Where halves of pairs are let through, nothing else may be taken for one.
+    // `surrogatepass` would accept surrogates in the raw bytes too, so these are checked first.
     PyString::from_bytes(py, &raw[..read])?;
     let bytes = PyBytes::new(py, decoded);
     let text = PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogatepass"))?;
     Ok((text, read))
 }
 
-/// The same of any bytes: those that are no UTF-8 are left out.
+/// The same for any bytes; those that are not UTF-8 are left out.
 pub(crate) fn cleaned_string<'py>(
     py: Python<'py>,
     raw: &[u8],

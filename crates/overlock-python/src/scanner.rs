@@ -1,4 +1,4 @@
-//! A document that streams in, and its value at any time.
+//! A document that streams in.
 
 use overlock_json::{DocumentStart, SyntaxError, SyntaxErrorKind};
 use pyo3::exceptions::PyTypeError;
@@ -9,19 +9,18 @@ use crate::result::{self, make};
 use crate::text::{Text, characters};
 use crate::value::Builder;
 
-/// A document that streams in: feed it text, ask for its value at any time.
+/// Reads a document that streams in: feed it text, and get its value at any time.
 ///
-/// The value is the same object every time and grows: what is finished is shared, and only the
-/// value at the cut is ever touched again, so that asking after every piece costs no more than the
-/// pieces. Copy it to keep it as it is. A text that breaks the grammar of JSON stops it: see
-/// `syntax_error`.
+/// The value is the same growing object every time: finished parts are shared, and only the value
+/// at the cut changes, so asking after every piece costs no more than the pieces. Copy it to keep
+/// a snapshot. A syntax error stops the scanner: see `syntax_error`.
 ///
-/// With `extract` the text is an answer as models write it: a fence, talk and thoughts before the
-/// document are left out, and so is what follows it. Who reads along cannot wait, as `loads` does,
-/// to see which brackets have the most JSON in them: the document is what stands first in the text
-/// or after a fence, an object on a line of its own, or an object or array in the talk with a string
-/// after its brackets. So `use {name}` and `[1]` are talk, but JSON that is quoted in the talk without
-/// backticks is taken for the document.
+/// With `extract` the text is a model's answer: prose, thoughts and a fence before the document are
+/// skipped, and so is everything after it. Unlike `loads`, which sees the whole text, the scanner
+/// has to decide early where the document begins: at the start of the text or of a fence, at an
+/// object on its own line, or at an object or array in prose that begins with a string. So
+/// `use {name}` and `[1]` are prose, but JSON that is quoted in prose without backticks is read as
+/// the document.
 ///
 ///     >>> import overlock
 ///     >>> scanner = overlock.Scanner()
@@ -45,17 +44,17 @@ use crate::value::Builder;
 #[derive(Default)]
 pub(crate) struct Scanner {
     extracts: bool,
-    /// Looks for the document in what comes before it.
+    /// Finds where the document begins.
     opening: DocumentStart,
-    /// Where the document begins, once it has.
+    /// The offset of the document, once it has begun.
     start: Option<usize>,
     reading: overlock_json::Scanner,
     builder: Builder,
-    /// In what offsets are told: in what was fed first.
+    /// The unit of offsets, which the first piece determines.
     unit: Option<Unit>,
-    /// How much of the text stands before the document.
+    /// The length of the text before the document.
     before: usize,
-    /// How many characters of the document have been read, up to the first syntax error.
+    /// The number of characters of the document read, up to the first syntax error.
     characters: usize,
 }
 
@@ -78,7 +77,7 @@ impl Scanner {
         }
     }
 
-    /// Reads the next piece of the text. It costs what the piece is long.
+    /// Reads the next piece of the text, in time proportional to its length.
     fn feed(&mut self, py: Python<'_>, piece: Text) -> PyResult<()> {
         let unit = if piece.is_str() {
             Unit::Characters
@@ -101,7 +100,7 @@ impl Scanner {
             if found.is_none() {
                 return Ok(());
             }
-            // What the document begins with may have come with earlier pieces.
+            // The start of the document may have been held back from earlier pieces.
             let held = std::mem::take(&mut self.opening);
             self.before -= held.held().len();
             self.start = Some(self.before);
@@ -114,7 +113,7 @@ impl Scanner {
     /// The document so far, as `loads` would read it. Raises `NoJson` before it has begun, and
     /// `SyntaxError` if the text is not JSON.
     fn value<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(syntax_error) = self.offends() {
+        if let Some(syntax_error) = self.own_syntax_error() {
             let raise = Raise::new(
                 "JsonSyntaxError",
                 "syntax_error",
@@ -126,31 +125,31 @@ impl Scanner {
         value.ok_or_else(|| no_json(py, overlock_json::NoJson::Empty))
     }
 
-    /// Where the document stops, if it is still open.
+    /// The position of the cut, if the document is still open.
     fn cut<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         result::cut(py, self.reading.cut(), |_| self.offset())
     }
 
-    /// What the text is in the middle of; `None` if it is whole or no JSON.
+    /// The kind of place at the cut; `None` if the document is complete or malformed.
     #[getter]
     fn place(&self) -> Option<&'static str> {
         let place = self.reading.place().filter(|_| !self.is_complete());
         place.map(overlock_json::CutPlace::name)
     }
 
-    /// The JSON Pointer of what is being written.
+    /// The JSON Pointer of the current value.
     #[getter]
     fn path(&self) -> String {
         self.reading.path()
     }
 
-    /// How many objects and arrays are open.
+    /// The number of open objects and arrays.
     #[getter]
     fn depth(&self) -> usize {
         self.reading.depth()
     }
 
-    /// How much was read, in characters of `str` or bytes of `bytes`.
+    /// The amount of text read, in characters of `str` or bytes of `bytes`.
     #[getter]
     fn offset(&self) -> usize {
         let read = match self.unit {
@@ -160,31 +159,31 @@ impl Scanner {
         self.before + read
     }
 
-    /// Where the document begins in the text; `None` as long as it has not, with `extract`.
+    /// The offset of the document in the text; with `extract`, `None` until it has begun.
     #[getter]
     fn start(&self) -> Option<usize> {
         self.start
     }
 
-    /// Whether there is a value to ask for.
+    /// Whether `value` would return a value.
     #[getter]
     fn has_value(&self) -> bool {
-        // An open container has a value; what closes nothing else costs nothing to close.
+        // Computing the closing is cheap without open containers.
         self.is_complete()
-            || self.offends().is_none()
+            || self.own_syntax_error().is_none()
                 && (self.reading.depth() > 0 || self.reading.closing(false).is_some())
     }
 
-    /// Whether the document is whole.
+    /// Whether the document is complete.
     #[getter]
     fn is_complete(&self) -> bool {
         self.reading.is_complete() || self.has_followers()
     }
 
-    /// The first thing in the text that the grammar of JSON forbids.
+    /// The first syntax error.
     #[getter]
     fn syntax_error<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let told = self.offends().map(|syntax_error| {
+        let error = self.own_syntax_error().map(|syntax_error| {
             let fields = (
                 result::name_of(&syntax_error.kind),
                 self.offset(),
@@ -192,10 +191,10 @@ impl Scanner {
             );
             make(py, "SyntaxErrorAt", fields)
         });
-        told.transpose()
+        error.transpose()
     }
 
-    /// What closing the document here would shorten or leave out.
+    /// The values that closing the document now would shorten or drop.
     #[pyo3(signature = (*, strict = false))]
     fn losses<'py>(&self, py: Python<'py>, strict: bool) -> PyResult<Bound<'py, PyAny>> {
         let losses = self.reading.losses(strict);
@@ -204,12 +203,12 @@ impl Scanner {
 
     fn __repr__(&self) -> String {
         let read = self.offset();
-        let stands = match (self.offends(), self.place()) {
+        let state = match (self.own_syntax_error(), self.place()) {
             (Some(syntax_error), _) => format!("stopped: {}", syntax_error.kind),
             (None, Some(place)) => format!("in {place} at {:?}", self.path()),
             (None, None) => "complete".to_owned(),
         };
-        format!("<overlock.Scanner, {read} read, {stands}>")
+        format!("<overlock.Scanner, {read} read, {state}>")
     }
 }
 
@@ -223,14 +222,14 @@ impl Scanner {
         Ok(())
     }
 
-    /// The syntax error of the document itself.
-    fn offends(&self) -> Option<&SyntaxError> {
+    /// The syntax error of the document, not of ignored text after it.
+    fn own_syntax_error(&self) -> Option<&SyntaxError> {
         self.reading
             .syntax_error()
             .filter(|_| !self.has_followers())
     }
 
-    /// Whether something follows the document that is to be left out.
+    /// Whether the document is followed by text to ignore.
     fn has_followers(&self) -> bool {
         let syntax_error = self.reading.syntax_error();
         self.extracts

@@ -1,4 +1,4 @@
-//! What is a server of models, and how can its answers be continued?
+//! Detects model servers and how their answers can be continued.
 
 use overlock_llm::{Discover, Discovery, Http, Server, ServerInfo, Timeouts, bearer_headers};
 use pyo3::prelude::*;
@@ -6,15 +6,14 @@ use pyo3::prelude::*;
 use crate::error::Raise;
 use crate::result::make;
 
-/// Finds out what a server of OpenAI's chat completions is: its product and version, the context
-/// size of its running model, and whether an answer can be begun for the model.
+/// Detects a server with OpenAI's chat completions: its product and version, the context size of
+/// its running model, and whether answers can be prefilled.
 ///
-/// The same questions are asked as by `overlock serve` and `overlock complete`. They generate no
-/// token, except with `probe` on a server of this machine that does not say what it can do: there
-/// one request of 8 tokens tells whether it continues an answer that was begun.
+/// It makes the same requests as `overlock serve` and `overlock complete`. They generate no tokens,
+/// except that with `probe` a local server that does not state its abilities gets one request of 8
+/// tokens, which shows whether it continues a prefilled answer.
 ///
-/// `model` is the model whose context size is asked for, if the server has several. Providers that
-/// everybody knows are not asked at all:
+/// `model` selects the model if the server has several. Well-known providers get no requests:
 ///
 ///     >>> import overlock
 ///     >>> info = overlock.discover("https://api.mistral.ai/v1")

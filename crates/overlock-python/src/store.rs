@@ -1,4 +1,4 @@
-//! Opens the store that is named.
+//! Opens stores.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) fn open(address: &str, access: Access) -> Result<Arc<dyn Store>, Rais
     overlock_store::open(&address, access).map_err(|error| failed(&error))
 }
 
-/// A store that cannot be used.
+/// The exception for a failed store.
 pub(crate) fn failed(error: &StoreError) -> Raise {
     Raise::bad_request("store", error.to_string())
 }

@@ -1,32 +1,32 @@
-//! Keeps short strings for the next document that has them.
+//! A cache of short strings.
 //!
-//! The names of members come again and again, and so do many values. A string that is known costs
-//! a look at its bytes, and Python has hashed it already. There is one place for each hash, so that
-//! nothing is ever searched for and what is new takes the place of what was there.
+//! Member names and many values repeat. A cached string costs only a comparison, and Python has
+//! already hashed it. Each hash has one slot, so lookups do not search and new strings replace old
+//! ones.
 
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// How many strings are kept at most; a power of two.
+/// The number of slots; a power of two.
 const SLOTS: usize = 1024;
 
-/// Longer names seldom come twice. With this a slot is as large as a line of the cache.
+/// Longer strings rarely repeat. With this size a slot fills a cache line.
 const LONGEST: usize = 39;
 
-/// Longer values seldom come twice.
+/// Longer values rarely repeat.
 pub(crate) const LONGEST_KEPT_VALUE: usize = 16;
 
-/// The strings that are kept, on loan to whoever reads a document.
+/// The cache, borrowed by one reader at a time.
 ///
-/// Whoever comes while another one has them reads without: no lock is held while Python works.
+/// Other readers work without it, so that no lock is held while Python runs.
 pub(crate) struct Strings(Option<Vec<Slot>>);
 
 struct Slot {
     text: Option<Py<PyString>>,
     ends: Ends,
-    /// What is written, if the ends do not tell all of it.
+    /// The raw string, compared if the ends do not contain all of it.
     raw: [u8; LONGEST],
     len: u8,
 }
@@ -38,7 +38,7 @@ impl Strings {
         Self(KEPT.lock().unwrap_or_else(PoisonError::into_inner).take())
     }
 
-    /// The string that is written so, made if it is not known.
+    /// The string with this raw form, created with `make` if it is not cached.
     #[inline]
     pub(crate) fn get<'py>(
         &mut self,
@@ -87,7 +87,7 @@ impl Slot {
     fn is_of(&self, ends: Ends, raw: &[u8]) -> bool {
         self.ends == ends
             && usize::from(self.len) == raw.len()
-            && (raw.len() <= Ends::TELL || self.raw[..raw.len()] == *raw)
+            && (raw.len() <= Ends::COVERED || self.raw[..raw.len()] == *raw)
     }
 }
 
@@ -102,13 +102,13 @@ impl Default for Slot {
     }
 }
 
-/// How a string begins and ends. With its length that is all of a short one.
+/// The first and last bytes of a string. A short one is determined by these and its length.
 #[derive(Clone, Copy, PartialEq)]
 struct Ends(u64, u64);
 
 impl Ends {
-    /// Up to so many bytes are told.
-    const TELL: usize = 16;
+    /// The maximum length of a string that its ends determine.
+    const COVERED: usize = 16;
 
     #[inline]
     fn of(raw: &[u8]) -> Self {
@@ -123,10 +123,10 @@ impl Ends {
         }
     }
 
-    /// The place of a string of this length.
+    /// The slot of a string of this length.
     #[inline]
     fn slot(self, len: usize) -> usize {
-        // The golden ratio spreads what differs in any bit over the highest ones.
+        // Multiplying by the golden ratio spreads all bits to the highest ones.
         const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
         let mixed = (self.0 ^ self.1.rotate_left(19) ^ len as u64).wrapping_mul(GOLDEN);
         usize::try_from(mixed >> (u64::BITS - SLOTS.trailing_zeros())).unwrap_or_default() % SLOTS

@@ -1,7 +1,7 @@
-//! Text as Python hands it over: `str` or bytes, borrowed where that is possible.
+//! Text arguments: `str` or bytes, borrowed where possible.
 //!
-//! Rust counts bytes and Python counts characters, so that an offset is told in what the caller
-//! can slice with: characters of a `str`, bytes of `bytes`.
+//! Offsets are converted to the unit in which the caller slices: characters of a `str`, bytes of
+//! `bytes`.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -11,12 +11,12 @@ use pyo3::types::{PyBytes, PyMemoryView, PyString};
 use crate::error::Raise;
 use crate::utf8::Utf8;
 
-/// A text that can be read while the interpreter is set free.
+/// A text that can be read without holding the interpreter.
 pub(crate) enum Text {
     /// A `str`.
     Characters(Utf8),
-    /// A `str` with lone surrogates, which no UTF-8 has: their bytes are dropped by whoever reads
-    /// them, as any others that are no UTF-8.
+    /// A `str` with lone surrogates, which UTF-8 cannot encode. Readers drop them like other
+    /// invalid bytes.
     Surrogates(PyBackedBytes),
     /// `bytes` or `bytearray`.
     Bytes(PyBackedBytes),
@@ -30,7 +30,7 @@ impl Text {
         }
     }
 
-    /// The text as UTF-8; what is none is an error, since every character counts.
+    /// The text as UTF-8; an error if it is not.
     pub(crate) fn utf8(&self, py: Python<'_>) -> PyResult<&str> {
         std::str::from_utf8(self.bytes()).map_err(|error| {
             let raise = Raise::bad_request("not-utf-8", "the text is not UTF-8");
@@ -39,12 +39,12 @@ impl Text {
         })
     }
 
-    /// An offset in what the caller slices with.
+    /// Converts an offset to the caller's unit.
     pub(crate) fn offset(&self, byte: usize) -> usize {
         self.offsets().at(byte)
     }
 
-    /// Offsets in what the caller slices with, one after the other.
+    /// Converts several offsets in one pass.
     pub(crate) fn offsets(&self) -> Offsets<'_> {
         Offsets {
             text: self,
@@ -53,13 +53,13 @@ impl Text {
         }
     }
 
-    /// Whether offsets are told in characters.
+    /// Whether the caller's unit is characters.
     pub(crate) fn is_str(&self) -> bool {
         !matches!(self, Self::Bytes(_))
     }
 }
 
-/// Counts characters from one offset to the next, so that many cost one pass.
+/// Converts offsets in one pass.
 pub(crate) struct Offsets<'a> {
     text: &'a Text,
     byte: usize,
@@ -67,7 +67,7 @@ pub(crate) struct Offsets<'a> {
 }
 
 impl Offsets<'_> {
-    /// The offset of this byte, which may be before the last one.
+    /// Converts an offset. Smaller ones than the last are allowed but slower.
     pub(crate) fn at(&mut self, byte: usize) -> usize {
         if !self.text.is_str() {
             return byte;
@@ -108,7 +108,7 @@ impl FromPyObject<'_, '_> for Text {
     }
 }
 
-/// How many characters these bytes are the beginning of.
+/// The number of characters that begin in these bytes.
 pub(crate) fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }

@@ -1,4 +1,4 @@
-//! How many tokens is a text, and what can a model take?
+//! Token counts and model limits.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::json::chosen;
 use crate::result::make;
 use crate::text::Text;
 
-/// Counts for models whose own tokenizer is not at hand.
+/// The encoding used for models without a tokenizer.
 const STAND_IN: Encoding = Encoding::O200kBase;
 
-/// Who counts, and what the figure is worth.
+/// A token counter and its accuracy.
 pub(crate) struct Counter {
     pub(crate) tokens: Arc<dyn CountTokens>,
     pub(crate) provenance: Provenance,
-    /// Whether it counts in place of a tokenizer that is not at hand.
+    /// Whether it replaces a tokenizer that is not available.
     pub(crate) is_stand_in: bool,
 }
 
 impl Counter {
-    /// The counter that is named, by a model, an encoding or a file; one of them.
+    /// The counter for a tokenizer file, an encoding or a model, in this order.
     pub(crate) fn named(
         py: Python<'_>,
         model: Option<&str>,
@@ -42,12 +42,12 @@ impl Counter {
         if let Some(name) = encoding {
             return Self::built_in(name).ok_or_else(|| {
                 let known: Vec<_> = Encoding::ALL.into_iter().map(Encoding::name).collect();
-                let told = format!(
-                    "there is no encoding `{name}`; there are {}, {}",
+                let message = format!(
+                    "unknown encoding `{name}`; expected one of {}, {}",
                     known.join(", "),
                     Approximate.name()
                 );
-                Raise::bad_request("unknown-encoding", told).into_error(py)
+                Raise::bad_request("unknown-encoding", message).into_error(py)
             });
         }
         Ok(match model {
@@ -56,7 +56,7 @@ impl Counter {
         })
     }
 
-    /// The best counter there is for a model without a file.
+    /// The best built-in counter for a model.
     pub(crate) fn for_model(found: &Found) -> Self {
         let built_in = found.model.tokenizer.as_deref().and_then(Self::built_in);
         let Some(counter) = built_in else {
@@ -81,7 +81,7 @@ impl Counter {
         }
     }
 
-    /// An encoding or a rule of thumb, by its name.
+    /// An encoding or the rule of thumb, by its name.
     pub(crate) fn built_in(name: &str) -> Option<Self> {
         let tokens: Arc<dyn CountTokens> = if name == Approximate.name() {
             Arc::new(Approximate)
@@ -102,14 +102,17 @@ impl Counter {
 
     fn from_file(py: Python<'_>, path: &Path) -> PyResult<Self> {
         let bytes = std::fs::read(path).map_err(|error| {
-            // By the number Python finds the class, and with the path it says which file it was.
+            // Python derives the exception class from the number.
             let (number, reason) = (error.raw_os_error(), error.kind().to_string());
             PyOSError::new_err((number, reason, path.to_owned()))
         })?;
         let read = py.detach(|| TokenizerFile::new(&bytes));
         let tokenizer = read.map_err(|error| {
-            let told = format!("`{}` cannot be counted with: {error}", path.display());
-            Raise::bad_request("bad-tokenizer", told).into_error(py)
+            let message = format!(
+                "`{}` cannot be used as a tokenizer: {error}",
+                path.display()
+            );
+            Raise::bad_request("bad-tokenizer", message).into_error(py)
         })?;
         Ok(Self {
             tokens: Arc::new(tokenizer.named(path.display().to_string())),
@@ -119,11 +122,11 @@ impl Counter {
     }
 }
 
-/// Counts the tokens of a text, exactly where the tokenizer is known.
+/// Counts the tokens of a text, exactly if the tokenizer is known.
 ///
-/// Say which `model` it is for, an `encoding`, or a `tokenizer`, the path of a Hugging Face
-/// `tokenizer.json`. What looks like a control token counts as text. With `report` the answer says
-/// who counted and what the figure is worth.
+/// Pass the `model`, an `encoding`, or a `tokenizer`, the path of a Hugging Face `tokenizer.json`.
+/// Control tokens in the text are counted as text. With `report` the result includes the counter
+/// and its accuracy.
 ///
 ///     >>> import overlock
 ///     >>> overlock.count_tokens("Hello, world!", model="gpt-4o")
@@ -150,8 +153,7 @@ pub(crate) fn count_tokens<'py>(
     make(py, "TokenCount", fields)
 }
 
-/// The longest beginning (or, with `keep="end"`, the longest end) of a text that counts at most
-/// so many tokens.
+/// Truncates a text to at most so many tokens, keeping its start or, with `keep="end"`, its end.
 ///
 ///     >>> import overlock
 ///     >>> overlock.truncate_to_tokens("one two three four", 2, encoding="o200k_base")
@@ -177,7 +179,7 @@ pub(crate) fn truncate_to_tokens<'py>(
     Ok(PyString::new(py, kept))
 }
 
-/// What is known about a model, and how it was found.
+/// The limits and abilities of a model, and how its entry was found.
 ///
 ///     >>> import overlock
 ///     >>> info = overlock.model_info("openai/gpt-4o-2024-08-06")

@@ -1,11 +1,9 @@
-//! The UTF-8 of a `str`, without a copy where Python has it already.
+//! The UTF-8 of a `str`, without a copy if Python has it cached.
 //!
-//! What gives it, `PyUnicode_AsUTF8AndSize`, belongs to Python's stable interface since 3.10, so
-//! that `PyO3` copies every `str` in a wheel that serves 3.9 too. It is older than that: every
-//! `CPython` since 3.3 exports it with the same signature, and only the headers of 3.9 hide it from
-//! whoever keeps to the stable interface. Versions before 3.10 get no more releases that could take
-//! it away. On Windows the stable interface is a library of its own, which lacks it in 3.9: there,
-//! and for whoever builds for another interface, `PyO3` has the better way.
+//! `PyUnicode_AsUTF8AndSize` is in Python's stable interface only since 3.10, so `PyO3` copies every
+//! `str` in a wheel that supports 3.9. But `CPython` exports it with the same signature since 3.3,
+//! and releases before 3.10 will not change any more. On Windows the stable interface is a separate
+//! library without it in 3.9. There, and for other interfaces, the type of `PyO3` is used.
 
 #[cfg(any(windows, Py_3_10, not(Py_LIMITED_API)))]
 pub(crate) use pyo3::pybacked::PyBackedStr as Utf8;
@@ -31,16 +29,16 @@ mod borrowed {
         ) -> *const c_char;
     }
 
-    /// A `str` that is read as UTF-8, also while the interpreter is set free.
+    /// A `str` as UTF-8, readable without holding the interpreter.
     pub(crate) struct Utf8 {
-        /// Points into what `_text` owns.
+        /// Points into `_text`.
         utf8: NonNull<str>,
-        /// Held so that nobody frees it, or lets it grow in its place.
+        /// Keeps the string alive and prevents it from growing in place.
         _text: Py<PyString>,
     }
 
-    // SAFETY: a `str` does not change, and its UTF-8 stays where it is as long as there is the
-    // `str`, which is held. Only a reference count is touched otherwise, and `Py` sees to that.
+    // SAFETY: a `str` is immutable, and its UTF-8 does not move while the `str` exists, which is
+    // held. Dropping it changes a reference count, which `Py` does safely.
     unsafe impl Send for Utf8 {}
 
     // SAFETY: it is only ever read.
@@ -58,7 +56,7 @@ mod borrowed {
     impl FromPyObject<'_, '_> for Utf8 {
         type Error = PyErr;
 
-        /// Lone surrogates, which no UTF-8 has, are an error.
+        /// Fails for lone surrogates, which UTF-8 cannot encode.
         fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
             let text = given.cast::<PyString>()?;
             let mut len = 0;
@@ -68,8 +66,8 @@ mod borrowed {
             let (false, Ok(len)) = (bytes.is_null(), usize::try_from(len)) else {
                 return Err(PyErr::fetch(given.py()));
             };
-            // SAFETY: that is where so many bytes of UTF-8 begin, as Python promises of what is
-            // not null. They are the `str`'s own.
+            // SAFETY: a pointer that is not null points to so many bytes of UTF-8, owned by the
+            // `str`.
             let utf8 = unsafe {
                 let bytes = slice::from_raw_parts(bytes.cast::<u8>(), len);
                 str::from_utf8_unchecked(bytes)

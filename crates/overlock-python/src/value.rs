@@ -1,8 +1,8 @@
-//! Builds Python objects from what a scanner tells.
+//! Builds Python objects from a scanner's events.
 //!
-//! An object or array is put where it belongs as soon as it opens, so that at any time the root is
-//! the document so far: all that is finished is shared, and only the value at the cut is ever
-//! touched again. Nothing recurses, so a document may be as deep as it likes.
+//! Containers are inserted into the document when they open, so the root is always the document so
+//! far: finished parts are shared, and only the value at the cut changes. Nothing recurses, so the
+//! depth of a document is not limited.
 
 use overlock_json::{Container, CutPlace, Scalar, Scanner, Visitor};
 use pyo3::exceptions::PyRuntimeError;
@@ -14,7 +14,7 @@ use crate::grow;
 use crate::scalar::{cleaned_string, is_float, literal, number};
 use crate::strings::{LONGEST_KEPT_VALUE, Strings};
 
-/// What a caller wants made of some values, as in Python's `json.loads`.
+/// Callbacks that create some values, as in Python's `json.loads`.
 #[derive(Default)]
 pub(crate) struct Hooks {
     pub(crate) parse_int: Option<Py<PyAny>>,
@@ -24,7 +24,7 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Whether everything is to be made as usual.
+    /// Whether there are no hooks.
     pub(crate) fn are_none(&self) -> bool {
         let Self {
             parse_int,
@@ -38,28 +38,28 @@ impl Hooks {
     }
 }
 
-/// A document in the making.
+/// A document in progress.
 #[derive(Default)]
 pub(crate) struct Builder {
     hooks: Hooks,
     root: Option<Py<PyAny>>,
     open: Vec<Open>,
-    /// Whether the value being read has a place in the document already.
+    /// Whether the current value is already in the document.
     placed: bool,
-    /// The string being read, as written, from where the document does not show it yet.
+    /// The part of the current string, as written, that is not in the document yet.
     text: Vec<u8>,
-    /// The number or literal being read, as written.
+    /// The current number or literal, as written.
     bare: Vec<u8>,
-    /// Room to decode strings in.
+    /// A buffer for decoding strings.
     decoded: Vec<u8>,
     error: Option<PyErr>,
 }
 
-/// A container that is open, with the name of its current member.
+/// An open container with the name of its current member.
 enum Open {
     Array(Py<PyList>),
     Object(Py<PyDict>, Option<Py<PyString>>),
-    /// An object whose members are kept for a hook, each as a pair.
+    /// An object for a hook, as a list of pairs.
     Pairs(Py<PyList>, Option<Py<PyString>>),
 }
 
@@ -71,7 +71,7 @@ impl Builder {
         }
     }
 
-    /// The value of a whole document, which may lie in several pieces.
+    /// The value of a complete document in one or several pieces.
     pub(crate) fn whole<'py>(
         &mut self,
         py: Python<'py>,
@@ -85,7 +85,7 @@ impl Builder {
         value.ok_or_else(|| PyRuntimeError::new_err("the document has no value"))
     }
 
-    /// Feeds a scanner and takes up what it tells.
+    /// Feeds a scanner and applies its events.
     pub(crate) fn feed(
         &mut self,
         py: Python<'_>,
@@ -102,9 +102,9 @@ impl Builder {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// The document up to where the scanner stands; nothing if there is none yet.
+    /// The document so far; nothing if there is none yet.
     ///
-    /// It is the same object every time, and goes on growing.
+    /// It is the same growing object every time.
     pub(crate) fn value<'py>(
         &mut self,
         py: Python<'py>,
@@ -116,7 +116,7 @@ impl Builder {
                 let literal = literal(py, &self.bare);
                 self.place(py, literal)?;
             }
-            // A root number is whole as soon as it is valid, and may yet become another.
+            // A number at the root has no value before it is valid, and more digits may follow.
             Some(CutPlace::Number) if self.open.is_empty() => {
                 return scanner.is_complete().then(|| self.number(py)).transpose();
             }
@@ -125,7 +125,7 @@ impl Builder {
         Ok(self.root.as_ref().map(|root| root.bind(py).clone()))
     }
 
-    /// Has the document show what has come of the string being read.
+    /// Adds the new part of the current string to the document.
     fn show_text(&mut self, py: Python<'_>, until: Until) -> PyResult<()> {
         if self.placed && self.text.is_empty() {
             return Ok(());
@@ -140,7 +140,7 @@ impl Builder {
         self.place(py, text.into_any())
     }
 
-    /// The half string that the document shows, taken out of it, so that it can grow in place.
+    /// Removes the partial string from the document, so that it can grow in place.
     fn take_shown<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         let shown = match self.open.last() {
             None => self.root.take().map(|root| root.into_bound(py)),
@@ -168,7 +168,7 @@ impl Builder {
             })
     }
 
-    /// Puts a value where the scanner stands, in place of what is shown there already.
+    /// Puts a value at the scanner's position, replacing the current one.
     fn place(&mut self, py: Python<'_>, value: Bound<'_, PyAny>) -> PyResult<()> {
         let placed = std::mem::replace(&mut self.placed, true);
         match self.open.last() {
@@ -210,7 +210,7 @@ impl Builder {
     }
 
     fn end(&mut self, py: Python<'_>) -> PyResult<()> {
-        // The container itself has had its place since it opened.
+        // The container was inserted when it opened.
         self.placed = true;
         let hooked = match (self.open.pop(), &self.hooks) {
             (
@@ -262,7 +262,7 @@ impl Builder {
         Ok(())
     }
 
-    /// A value that is new and whole.
+    /// Adds a complete value.
     fn whole_scalar(
         &mut self,
         py: Python<'_>,
@@ -320,7 +320,7 @@ fn put<'py>(
     }
 }
 
-/// A builder that listens to a scanner.
+/// A visitor that passes a scanner's events to a builder.
 struct Building<'a, 'py> {
     py: Python<'py>,
     builder: &'a mut Builder,
@@ -328,7 +328,7 @@ struct Building<'a, 'py> {
 }
 
 impl Building<'_, '_> {
-    /// After an error nothing more is made.
+    /// Does nothing after an error.
     fn make(&mut self, make: impl FnOnce(&mut Builder, Python<'_>) -> PyResult<()>) {
         if self.builder.error.is_none() {
             self.builder.error = make(self.builder, self.py).err();

@@ -1,8 +1,7 @@
-//! Builds Python objects from a document that is there as a whole, in one pass.
+//! Builds Python objects from a complete text in one pass.
 //!
-//! Nobody sees the document before it is done, so that lists are made once their items are known,
-//! exactly as large as they have to be. A document that shows itself while it grows is in `value`,
-//! which is what this one is held against in the tests. Nothing recurses here either.
+//! Lists are created once their items are known, with the exact size. `value` builds documents that
+//! grow; tests compare the two. Nothing recurses here either.
 
 use overlock_json::{Container, CutPlace, Scalar, Scanner, Visitor};
 use pyo3::exceptions::{PyRuntimeError, PyUnicodeDecodeError};
@@ -13,8 +12,8 @@ use crate::decode::Until;
 use crate::scalar::{literal, number, string, whole_string};
 use crate::strings::{LONGEST_KEPT_VALUE, Strings};
 
-/// The value of a text that is JSON, whole or cut, with the scanner at its end; nothing if it is
-/// malformed, no UTF-8, or has no value.
+/// The value of JSON, complete or cut, with the scanner at its end; nothing if it is malformed, not
+/// UTF-8, or has no value.
 pub(crate) fn read<'py>(
     py: Python<'py>,
     text: &[u8],
@@ -31,7 +30,7 @@ pub(crate) fn read<'py>(
     }
 }
 
-/// The value of a document that is known to be valid, and may lie in several pieces.
+/// The value of a valid document in one or several pieces.
 pub(crate) fn valid<'py>(py: Python<'py>, pieces: &[&str]) -> PyResult<Bound<'py, PyAny>> {
     let mut scanner = Scanner::new();
     let mut assembly = Assembly::new(py);
@@ -42,26 +41,26 @@ pub(crate) fn valid<'py>(py: Python<'py>, pieces: &[&str]) -> PyResult<Bound<'py
     value.ok_or_else(|| PyRuntimeError::new_err("the document has no value"))
 }
 
-/// A document in the making.
+/// A document in progress.
 struct Assembly<'py> {
     py: Python<'py>,
-    /// The items of all arrays that are open, and the root once it is there.
+    /// The items of all open arrays, or the finished root.
     items: Vec<Bound<'py, PyAny>>,
     open: Vec<Open<'py>>,
     strings: Strings,
-    /// What came of a string, a number or a literal that does not lie whole in a piece.
+    /// The part so far of a scalar that is split between pieces.
     text: Vec<u8>,
     bare: Vec<u8>,
-    /// Room to decode strings in.
+    /// A buffer for decoding strings.
     decoded: Vec<u8>,
     error: Option<PyErr>,
 }
 
-/// A container that is open.
+/// An open container.
 enum Open<'py> {
-    /// Its items are those from a place on.
+    /// An array, by the index of its first item in `items`.
     Array(usize),
-    /// Its members, with the name of the current one.
+    /// An object, with the name of its current member.
     Object(Bound<'py, PyDict>, Option<Bound<'py, PyString>>),
 }
 
@@ -79,7 +78,7 @@ impl<'py> Assembly<'py> {
         }
     }
 
-    /// The document as far as it came, as closing it would have it.
+    /// The document, with a cut value as closing would keep it.
     fn finish(mut self, scanner: &Scanner) -> PyResult<Option<Bound<'py, PyAny>>> {
         match scanner.place() {
             Some(CutPlace::String | CutPlace::Escape) => {
@@ -87,7 +86,7 @@ impl<'py> Assembly<'py> {
                 self.place(text.into_any());
             }
             Some(CutPlace::Literal) => self.place(literal(self.py, &self.bare)),
-            // A root number is whole as soon as it is valid.
+            // A number at the root has a value only if it is valid.
             Some(CutPlace::Number) if scanner.is_complete() => {
                 self.place(number(self.py, &self.bare)?);
             }
@@ -127,7 +126,7 @@ impl<'py> Assembly<'py> {
         }
     }
 
-    /// The first error is told; what comes after it is in vain.
+    /// Keeps the first error.
     #[cold]
     fn fail(&mut self, error: PyErr) {
         self.error.get_or_insert(error);

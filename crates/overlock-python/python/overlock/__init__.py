@@ -1,4 +1,4 @@
-"""Keeps language-model calls whole: what is cut is closed or continued, what is sent fits.
+"""Finishes truncated LLM answers: closes or continues what is cut, and fits what is sent.
 
 >>> import overlock
 >>> overlock.loads('Sure! {"name": "Ada", "tags": ["math", "eng')

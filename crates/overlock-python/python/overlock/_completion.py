@@ -1,8 +1,8 @@
-"""Whole documents from models that stop too early: asks, joins, asks for the rest.
+"""Complete documents from models that stop early: calls, joins the answers, and asks for the rest.
 
-What is decided is decided by :class:`overlock.Continuation`. How a run goes is written once, in
-``_exchange``, which waits for nothing: it says what it wants and is sent what came of it. The four
-functions only carry that to a callable and back, ordinary or ``async``, at once or in pieces.
+:class:`overlock.Continuation` makes all decisions. The course of a run is written once, in
+``_exchange``, a generator without I/O that yields requests and receives the results. The four
+public functions drive it with ordinary or ``async`` callables, streamed or not.
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ Prompt = Union[str, Sequence[Any], Mapping[str, Any]]
 
 
 class Completion(NamedTuple):
-    """What became of a request for a document."""
+    """The result of a request for a document."""
 
-    #: The document, or the valid part of it that there is; ``None`` if nothing was JSON.
+    #: The document, or its valid part; ``None`` if no answer was JSON.
     value: Any
-    #: The same as text: valid JSON, byte for byte as the model wrote it where it is whole.
+    #: The same as text: valid JSON, byte for byte as the model wrote it if complete.
     json: str | None
     #: ``complete``, ``partial`` or ``failed``.
     outcome: str
-    #: Why it is not whole: ``token-limit``, ``merge-failures``, ``model-error`` …
+    #: Why it is incomplete: ``token-limit``, ``merge-failures``, ``model-error`` …
     reason: str | None
-    #: Where the document stops, if it does.
+    #: Where the document is cut off, if it is.
     cut: Cut | None
-    #: How often the model was asked.
+    #: The number of model calls.
     iterations: int
-    #: How many tokens it wrote.
+    #: The tokens of all answers.
     output_tokens: int
-    #: What became of each answer.
+    #: The result of each answer.
     steps: list[dict[str, Any]]
-    #: The last answer, where none was JSON.
+    #: The last answer, if none was JSON.
     raw: str
-    #: What the callable raised, if that is what ended it.
+    #: The exception of the callable that ended it, if one did.
     error: Exception | None
 
     @property
     def is_complete(self) -> bool:
-        """Whether the document is whole."""
+        """Whether the document is complete."""
         return self.outcome == "complete"
 
     def whole(self) -> Any:
-        """The document if it is whole; else raises :class:`overlock.Incomplete`."""
+        """The document if it is complete; else raises :class:`overlock.Incomplete`."""
         if self.is_complete:
             return self.value
         where = f" at `{self.cut.path}`" if self.cut else ""
         raise Incomplete(
-            f"the document is not whole{where}: {self.reason}",
+            f"the document is incomplete{where}: {self.reason}",
             code=self.reason or self.outcome,
             path=self.cut.path if self.cut else None,
             offset=self.cut.offset if self.cut else None,
@@ -87,12 +87,12 @@ def complete(
     kpi: str | Sequence[Mapping[str, Any]] = "ask",
     run: Continuation | None = None,
 ) -> Completion:
-    """Asks for a JSON document until it is whole, whatever a model can write at once.
+    """Calls a model until its JSON document is complete, whatever the limit of its answers.
 
-    ``call`` is any callable that takes a request, a ``dict`` in the form of OpenAI's chat
-    completions, and gives back the text of the answer (or a :class:`overlock.Reply`, or what the
-    clients of OpenAI, Anthropic and LangChain give back). ``prompt`` is a text, a list of
-    messages, also of LangChain's, or a request.
+    ``call`` is a callable that takes a request, a ``dict`` in the form of OpenAI's chat
+    completions, and returns the text of the answer, a :class:`overlock.Reply`, or a result of the
+    clients of OpenAI, Anthropic and LangChain. ``prompt`` is a text, a list of messages, also of
+    LangChain's, or a request.
 
     >>> def model(request):
     ...     asked = request["messages"][-1]["content"]
@@ -106,7 +106,7 @@ def complete(
     >>> completion.iterations
     2
 
-    A run that was stored with ``run.to_json()`` goes on if it is passed as ``run``.
+    To resume a run that was stored with ``run.to_json()``, pass it as ``run``.
     """
     exchange = _Exchange(_Drive(call, prompt, **_options(locals())))
     wanted = exchange.begin()
@@ -172,11 +172,11 @@ def stream_complete(
     kpi: str | Sequence[Mapping[str, Any]] = "ask",
     run: Continuation | None = None,
 ) -> CompletionStream:
-    """The same as :func:`overlock.complete`, with the document while it grows.
+    """The same as :func:`overlock.complete`, with the growing document.
 
-    ``call`` gives back an iterable of pieces: text, or what the streams of OpenAI, Anthropic and
-    LangChain give. What comes out is one document across any number of calls; nothing that was
-    shown is ever taken back. It is the same object every time: copy it to keep it as it is.
+    ``call`` returns an iterable of pieces: text, or the streams of OpenAI, Anthropic and LangChain.
+    The result is one document across any number of calls, and shown values are never revised. It is
+    the same growing object every time: copy it to keep a snapshot.
 
     >>> def model(request):
     ...     yield '{"title": "Be'
@@ -212,7 +212,7 @@ def astream_complete(
 ) -> AsyncCompletionStream:
     """The same as :func:`overlock.stream_complete` with an ``async`` callable.
 
-    ``call`` gives back an ``async`` iterator of pieces, or something to await that does.
+    ``call`` returns an ``async`` iterator of pieces, or an awaitable of one.
 
     >>> import asyncio
     >>> async def model(request):
@@ -232,9 +232,9 @@ def astream_complete(
 
 
 class CompletionStream(Iterator[Any]):
-    """A document as it grows; :attr:`completion` tells what became of it."""
+    """A growing document; :attr:`completion` is the final result."""
 
-    #: What became of the request, once the stream has ended.
+    #: The result, once the stream has ended.
     completion: Completion | None
 
     def __init__(self, call: Callable[[Request], Any], exchange: _Exchange) -> None:
@@ -245,7 +245,7 @@ class CompletionStream(Iterator[Any]):
         return next(self._values)
 
     def close(self) -> None:
-        """Lets the model go, for whoever has seen enough."""
+        """Stops the stream early."""
         self._values.close()
 
     def _grow(self, call: Callable[[Request], Any], exchange: _Exchange) -> Generator[Any, None, None]:
@@ -253,7 +253,7 @@ class CompletionStream(Iterator[Any]):
         try:
             wanted = exchange.begin()
             while wanted is not None:
-                came: Any = None
+                result: Any = None
                 if isinstance(wanted, _Show):
                     yield wanted.value
                 else:
@@ -262,19 +262,19 @@ class CompletionStream(Iterator[Any]):
                             pieces.close()
                             pieces = pieces_of(call(wanted.request))
                         else:
-                            came = next(pieces, None)
+                            result = next(pieces, None)
                     except Exception as error:
-                        came = error
-                wanted = exchange.send(came)
+                        result = error
+                wanted = exchange.send(result)
         finally:
             pieces.close()
         self.completion = exchange.completion()
 
 
 class AsyncCompletionStream(AsyncIterator[Any]):
-    """A document as it grows; :attr:`completion` tells what became of it."""
+    """A growing document; :attr:`completion` is the final result."""
 
-    #: What became of the request, once the stream has ended.
+    #: The result, once the stream has ended.
     completion: Completion | None
 
     def __init__(self, call: Callable[[Request], Any], exchange: _Exchange) -> None:
@@ -285,7 +285,7 @@ class AsyncCompletionStream(AsyncIterator[Any]):
         return await self._values.__anext__()
 
     async def aclose(self) -> None:
-        """Lets the model go, for whoever has seen enough."""
+        """Stops the stream early."""
         await self._values.aclose()
 
     async def _grow(
@@ -295,7 +295,7 @@ class AsyncCompletionStream(AsyncIterator[Any]):
         try:
             wanted = exchange.begin()
             while wanted is not None:
-                came: Any = None
+                result: Any = None
                 if isinstance(wanted, _Show):
                     yield wanted.value
                 else:
@@ -304,10 +304,10 @@ class AsyncCompletionStream(AsyncIterator[Any]):
                             await pieces.aclose()
                             pieces = apieces_of(await _awaited(call(wanted.request)))
                         else:
-                            came = await _next(pieces)
+                            result = await _next(pieces)
                     except Exception as error:
-                        came = error
-                wanted = exchange.send(came)
+                        result = error
+                wanted = exchange.send(result)
         finally:
             await pieces.aclose()
         self.completion = exchange.completion()
@@ -324,18 +324,17 @@ async def _next(pieces: AsyncIterator[str]) -> str | None:
 
 
 class _Call(NamedTuple):
-    """The model is to be asked. Sent back: the reply, what was raised, or ``None`` if the answer
-    comes in pieces."""
+    """Call the model. Send back the reply, the exception, or ``None`` if the answer is streamed."""
 
     request: Request
 
 
 class _Listen(NamedTuple):
-    """The next piece is wanted. Sent back: the piece, what was raised, or ``None`` at the end."""
+    """Get the next piece. Send back the piece, the exception, or ``None`` at the end."""
 
 
 class _Show(NamedTuple):
-    """The document has grown."""
+    """Show the document, which has grown."""
 
     value: Any
 
@@ -344,7 +343,7 @@ _Wanted = Union[_Call, _Listen, _Show]
 
 
 def _exchange(drive: _Drive) -> Generator[_Wanted, Any, None]:
-    """How a run goes, whoever carries its requests."""
+    """The course of a run, without I/O."""
     while (request := drive.next()) is not None:
         reply = yield _Call(request)
         if reply is None:
@@ -358,14 +357,14 @@ def _exchange(drive: _Drive) -> Generator[_Wanted, Any, None]:
 
 
 def _heard(drive: _Drive) -> Generator[_Wanted, Any, Reply | Exception]:
-    """Listens to an answer that comes in pieces."""
+    """Reads a streamed answer."""
     drive.listen()
     pieces: list[str] = []
     while (piece := (yield _Listen())) is not None:
         if isinstance(piece, Exception):
             if not pieces:
                 return piece
-            # What arrived before a stream broke off is an answer that was cut, like any other.
+            # The part before a broken stream counts as a cut answer.
             drive.error = piece
             break
         pieces.append(piece)
@@ -377,7 +376,7 @@ def _heard(drive: _Drive) -> Generator[_Wanted, Any, Reply | Exception]:
 
 
 class _Exchange:
-    """An exchange that is under way."""
+    """An exchange in progress."""
 
     def __init__(self, drive: _Drive) -> None:
         self._drive = drive
@@ -386,10 +385,10 @@ class _Exchange:
     def begin(self) -> _Wanted | None:
         return next(self._steps, None)
 
-    def send(self, came: Any) -> _Wanted | None:
-        """What is wanted next; ``None`` once the run has ended."""
+    def send(self, result: Any) -> _Wanted | None:
+        """The next request; ``None`` once the run has ended."""
         try:
-            return self._steps.send(came)
+            return self._steps.send(result)
         except StopIteration:
             return None
 
@@ -398,7 +397,7 @@ class _Exchange:
 
 
 class _Drive:
-    """One run: what to ask next, and what became of the last answer."""
+    """One run: its next call, and the result of the last one."""
 
     def __init__(
         self,
@@ -413,7 +412,7 @@ class _Drive:
         run: Continuation | None,
         **options: Any,
     ) -> None:
-        # An adapter knows how its provider can be asked to go on.
+        # An adapter knows the strategies that its provider supports.
         if options["ways"] is None:
             options["ways"] = getattr(call, "ways", None)
         if window is None:
@@ -427,9 +426,9 @@ class _Drive:
         self.ask: NextCall | None = None
         self.steps: list[dict[str, Any]] = []
         self.error: Exception | None = None
-        #: The part of the document that is shown while it grows, once somebody listens.
+        #: The document shown so far, while streaming.
         self.shown = Scanner()
-        self.told = 0
+        self.shown_len = 0
         self.is_heard = False
 
     def next(self) -> Request | None:
@@ -460,18 +459,18 @@ class _Drive:
             self.show(self.run.settled_text)
 
     def hear(self, piece: str) -> bool:
-        """Takes a piece of an answer; whether the document that is shown has grown."""
+        """Takes a piece of an answer; true if the shown document has grown."""
         return self.show(self.run.hear(piece))
 
     def show_settled(self) -> bool:
-        """Shows what only the whole answer made certain."""
-        return self.is_heard and self.show(self.run.settled_text[self.told :])
+        """Shows the part that became stable only at the end of an answer."""
+        return self.is_heard and self.show(self.run.settled_text[self.shown_len :])
 
-    def show(self, certain: str) -> bool:
-        if not certain:
+    def show(self, stable: str) -> bool:
+        if not stable:
             return False
-        self.told += len(certain)
-        self.shown.feed(certain)
+        self.shown_len += len(stable)
+        self.shown.feed(stable)
         return self.shown.has_value
 
     def take(self, reply: Reply) -> None:
@@ -483,7 +482,7 @@ class _Drive:
         self.steps.append(step)
 
     def fail(self, error: Exception) -> None:
-        """Goes on in another way if the request was refused; else ends with what there is."""
+        """Continues with another strategy if the request was rejected; else ends the run."""
         assert self.ask is not None
         self.error = error
         if not self.run.text:

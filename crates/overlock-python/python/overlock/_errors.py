@@ -1,4 +1,4 @@
-"""What is raised: exceptions with a code, a message and, where it applies, a path and an offset."""
+"""Exceptions with a code, a message and, where it applies, a path and an offset."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 
 class OverlockError(ValueError):
-    """Something that cannot be done, and why.
+    """An error, and its reason.
 
     ``code`` is for programs and never changes, the message is for people. ``path`` is a JSON
-    Pointer and ``offset`` a place in the text, in characters of a ``str`` or bytes of ``bytes``.
-    ``help`` says what would help, each on its own.
+    Pointer and ``offset`` a position in the text, in characters of a ``str`` or bytes of ``bytes``.
+    ``help`` has suggestions, one per item.
     """
 
     code: str
@@ -38,31 +38,31 @@ class OverlockError(ValueError):
 
 
 class NoJson(OverlockError):
-    """There is no JSON in a text."""
+    """A text contains no JSON."""
 
 
 class StillCut(OverlockError):
-    """A text stops before its JSON is whole, and only whole JSON was wanted."""
+    """JSON is cut, and only complete JSON was accepted."""
 
 
 class JsonSyntaxError(OverlockError):
-    """A text breaks the grammar of JSON, where it is not repaired."""
+    """A text is not valid JSON, where it is not repaired."""
 
 
 class BadRequest(OverlockError):
-    """Something was asked for that there is not, or that cannot be used."""
+    """An invalid argument, or something that does not exist."""
 
 
 class PlanError(OverlockError):
-    """What must stay does not fit the window of the model."""
+    """The required parts of a request do not fit the window of the model."""
 
 
 class BadPipeline(OverlockError):
-    """A pipeline cannot be run; the message tells everything that is wrong with it."""
+    """A pipeline cannot be run; the message has all its errors."""
 
 
 class Incomplete(OverlockError):
-    """A model's answer could not be made whole; ``code`` is the reason."""
+    """A model's answer is incomplete; ``code`` is the reason."""
 
 
 def _again(

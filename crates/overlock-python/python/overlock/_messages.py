@@ -1,4 +1,4 @@
-"""Trims a chat to what its model can take, whatever its messages are made of."""
+"""Trims a chat to the window of its model, for messages of any provider."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def fit_messages(
     encoding: str | None = None,
     tokenizer: str | None = None,
 ) -> list[M]:
-    """The messages that fit beside an answer of ``max_tokens``; the oldest go first.
+    """The messages that fit with an answer of ``max_tokens``; the oldest are dropped first.
 
     The system prompt, the last user message, and the tool calls and results after it always stay.
-    A tool call is never separated from its result, and what is kept is counted as it is sent.
-    Messages may be those of OpenAI (``dict`` or objects) or of LangChain, and come back as they
-    are. What cannot fit at all raises :class:`overlock.PlanError`, which says what would help.
+    A tool call is never separated from its result. Messages may be those of OpenAI (``dict`` or
+    objects) or of LangChain, and are returned unchanged. Messages that cannot fit raise
+    :class:`overlock.PlanError`, whose ``help`` says what to change.
 
     >>> chat = [{"role": "system", "content": "Be brief."}]
     >>> chat += [{"role": "user", "content": "word " * 900} for _ in range(20)]
@@ -55,11 +55,11 @@ def fit_messages(
         encoding=encoding,
         tokenizer=tokenizer,
     )
-    return [messages[place] for place in planned.kept_messages]
+    return [messages[index] for index in planned.kept_messages]
 
 
 def as_openai(message: Any) -> dict[str, Any]:
-    """A message as OpenAI's chat completions write it."""
+    """A message in the format of OpenAI's chat completions."""
     if isinstance(message, Mapping):
         return dict(message)
     if isinstance(message, tuple) and len(message) == 2:
@@ -71,16 +71,16 @@ def as_openai(message: Any) -> dict[str, Any]:
     if hasattr(message, "model_dump"):
         dumped: dict[str, Any] = message.model_dump(exclude_none=True)
         return dumped
-    raise TypeError(f"`{type(message).__name__}` is no message")
+    raise TypeError(f"`{type(message).__name__}` is not a message")
 
 
 def _from_langchain(message: Any, kind: str) -> dict[str, Any]:
-    told: dict[str, Any] = {"role": _ROLES.get(kind, kind), "content": message.content}
+    converted: dict[str, Any] = {"role": _ROLES.get(kind, kind), "content": message.content}
     if kind == "tool":
-        told["tool_call_id"] = message.tool_call_id
+        converted["tool_call_id"] = message.tool_call_id
     calls = getattr(message, "tool_calls", None)
     if calls:
-        told["tool_calls"] = [
+        converted["tool_calls"] = [
             {
                 "id": call["id"],
                 "type": "function",
@@ -88,4 +88,4 @@ def _from_langchain(message: Any, kind: str) -> dict[str, Any]:
             }
             for call in calls
         ]
-    return told
+    return converted

@@ -1,4 +1,4 @@
-"""The native part of `overlock`, which is told in its own documentation."""
+"""The native part of `overlock`. Its docstrings have the documentation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike

@@ -1,4 +1,4 @@
-"""What callables answer with, and what it says: text, or what the clients of providers give back."""
+"""Reads what callables return: text, or the results of providers' clients."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 
 class Reply(NamedTuple):
-    """What a model wrote, for callables that know more than its text."""
+    """A model's answer, for callables that know its token count."""
 
     text: str
-    #: How many tokens that was, if the provider says so.
+    #: The tokens of the answer, if the provider reports them.
     tokens: int | None = None
 
 
-#: Answers that are whole, although one could go through some of them piece by piece.
+#: Complete answers, although some of these types are iterable.
 _WHOLE = (str, bytes, Reply)
 
 
 def reply_of(answer: Any) -> Reply:
-    """Reads what a callable gave back."""
+    """Reads the result of a callable."""
     if isinstance(answer, Reply):
         return answer
     if answer is None or isinstance(answer, (str, bytes)):
@@ -34,14 +34,14 @@ def reply_of(answer: Any) -> Reply:
         usage = getattr(answer, "usage", None)
         return Reply(_text(answer.content), getattr(usage, "output_tokens", None))
     raise TypeError(
-        "the callable must give back the text of the answer, a `Reply`, or what the clients of "
-        f"OpenAI, Anthropic or LangChain do, not `{type(answer).__name__}`{_hint(answer)}"
+        "the callable must return the text of the answer, a `Reply`, or a result of the clients of "
+        f"OpenAI, Anthropic or LangChain, not `{type(answer).__name__}`{_hint(answer)}"
     )
 
 
 def _hint(answer: Any) -> str:
     if inspect.iscoroutine(answer):
-        answer.close()  # or Python would warn that nobody waited for it
+        answer.close()  # prevents the warning that it was never awaited
         return "; `acomplete` and `astream_complete` are for `async` callables"
     if isinstance(answer, AsyncIterable):
         return "; `astream_complete` is for callables that stream"
@@ -51,7 +51,7 @@ def _hint(answer: Any) -> str:
 
 
 def pieces_of(answer: Any) -> Generator[str, None, None]:
-    """The pieces of an answer that may stream; whoever stops early closes it."""
+    """The pieces of an answer, streamed or not. A caller that stops early closes it."""
     if isinstance(answer, _WHOLE) or not isinstance(answer, Iterable):
         yield reply_of(answer).text
         return
@@ -66,7 +66,7 @@ def pieces_of(answer: Any) -> Generator[str, None, None]:
 
 
 async def apieces_of(answer: Any) -> AsyncGenerator[str, None]:
-    """The same of an answer whose pieces are waited for, or not."""
+    """The same for an asynchronous or ordinary answer."""
     if not isinstance(answer, AsyncIterable):
         for piece in pieces_of(answer):
             yield piece
@@ -85,7 +85,7 @@ async def apieces_of(answer: Any) -> AsyncGenerator[str, None]:
 def _piece(piece: Any) -> str:
     if isinstance(piece, (str, bytes)):
         return _text(piece)
-    # A piece of OpenAI's may have no choices: the last one tells the usage.
+    # The last piece of OpenAI's streams has the usage and no choices.
     choices = getattr(piece, "choices", None)
     if choices is not None:
         return _text(choices[0].delta.content) if choices else ""
@@ -94,12 +94,12 @@ def _piece(piece: Any) -> str:
         return _text(getattr(delta, "text", None))
     if hasattr(piece, "content"):
         return _text(piece.content)
-    # Anthropic's streams have events that bring no text.
+    # Anthropic's streams have events without text.
     if isinstance(getattr(piece, "type", None), str):
         return ""
     raise TypeError(
-        "a stream must give pieces of text, or what the streams of OpenAI, Anthropic or LangChain "
-        f"do, not `{type(piece).__name__}`"
+        "a stream must yield text, or pieces of the streams of OpenAI, Anthropic or LangChain, "
+        f"not `{type(piece).__name__}`"
     )
 
 
@@ -112,7 +112,7 @@ def _text(content: Any) -> str:
         return content.decode("utf-8", "ignore")
     if isinstance(content, Iterable):
         return "".join(_block(block) for block in content)
-    raise TypeError(f"`{type(content).__name__}` is no text")
+    raise TypeError(f"`{type(content).__name__}` is not text")
 
 
 def _block(block: Any) -> str:

@@ -1,4 +1,4 @@
-"""What comes back: named tuples, which print, compare, unpack and pickle like any tuple."""
+"""Results: named tuples, which print, compare, unpack and pickle like any tuple."""
 
 from __future__ import annotations
 
@@ -6,127 +6,127 @@ from typing import Any, NamedTuple
 
 
 class Cut(NamedTuple):
-    """Where a document stops although it is still open."""
+    """Where a document is cut off."""
 
-    #: Where the text stops, in characters of a ``str`` or bytes of ``bytes``.
+    #: The position in the text, in characters of a ``str`` or bytes of ``bytes``.
     offset: int
-    #: What the cut is inside of or next to, as a JSON Pointer.
+    #: The JSON Pointer of the value at the cut.
     path: str
-    #: What the text was in the middle of: ``string``, ``number``, ``after-comma`` …
+    #: The kind of place: ``string``, ``number``, ``after-comma`` …
     place: str
 
 
 class Fix(NamedTuple):
-    """One change that repair made."""
+    """One repair."""
 
     #: What was wrong: ``trailing-comma``, ``quotes``, ``fence`` …
     kind: str
-    #: Where it was.
+    #: The position in the text.
     offset: int
 
 
 class Closed(NamedTuple):
-    """A text made whole."""
+    """A closed document."""
 
     #: Valid JSON.
     json: str
-    #: Whether the text was whole already.
+    #: Whether the text was complete.
     complete: bool
-    #: The pointer of a string that was cut and is kept as far as it came.
+    #: The pointer of a cut string, of which the beginning is kept.
     truncated: str | None
-    #: The pointer of a value, or of a key without one, that had to be left out.
+    #: The pointer of a value, or of a key without one, that was left out.
     dropped: str | None
-    #: What had to be mended first.
+    #: The repairs before closing.
     fixes: list[Fix]
 
 
 class Loaded(NamedTuple):
-    """A value, and what it lacks."""
+    """A value, and what is missing from it."""
 
     #: What ``loads`` returns without ``report``.
     value: Any
-    #: Whether nothing is missing.
+    #: Whether the document was complete.
     complete: bool
-    #: Where the document stops, if it does.
+    #: Where the document is cut off, if it is.
     cut: Cut | None
-    #: The pointer of a string that was cut and is kept as far as it came.
+    #: The pointer of a cut string, of which the beginning is kept.
     truncated: str | None
-    #: The pointer of a value, or of a key without one, that had to be left out.
+    #: The pointer of a value, or of a key without one, that was left out.
     dropped: str | None
-    #: What had to be mended first.
+    #: The repairs before reading.
     fixes: list[Fix]
 
 
 class Repaired(NamedTuple):
-    """A text that has become valid JSON."""
+    """A repaired text."""
 
     #: Valid JSON.
     json: str
-    #: What was changed, in the order of the text; nothing if the text was valid.
+    #: The repairs, in the order of the text; empty if the text was valid.
     fixes: list[Fix]
 
 
 class Extracted(NamedTuple):
-    """Where in a text its JSON is: ``text[start:end]``."""
+    """The position of JSON in a text: ``text[start:end]``."""
 
     start: int
     end: int
 
 
 class Contexts(NamedTuple):
-    """A cut document in the forms that asking for its rest needs."""
+    """The parts of a cut document that a prompt for the rest needs."""
 
     #: The end of the document, verbatim, for the model to repeat; empty if it is complete.
     overlap_context: str
     #: The document from its root to the cut, verbatim.
     hierarchy_context: str
-    #: The same under a budget, for a prompt.
+    #: The same within a budget, for a prompt.
     hierarchy_context_for_prompt: str
     #: The closed form.
     complete_part: str
     #: Whether the closed form is valid JSON.
     parsing_success: bool
-    #: Where the document stops, if it does.
+    #: Where the document is cut off, if it is.
     cut: Cut | None
-    #: The element in which the cut is, as far as it came.
+    #: The element at the cut, up to the cut.
     cut_off_element: str
-    #: The last whole element before it in the same container.
+    #: The last complete element before it in the same container.
     element_before_cutoff: str
 
 
 class Seam(NamedTuple):
-    """What became of one fragment."""
+    """The result of joining one part."""
 
     #: ``overlap``, ``exact``, ``reformatted``, ``resumed``, ``remainder``, ``repeat``,
     #: ``ambiguous`` or ``no-match``.
     outcome: str
     #: Whether the document grew.
     accepted: bool
-    #: How many characters of the fragment repeat the document.
+    #: The number of characters that repeat the document.
     overlap: int
-    #: How many bytes were added.
+    #: The number of bytes added.
     added: int
-    #: Why it was refused.
+    #: Why it was rejected.
     reason: str | None
 
 
 class Stitched(NamedTuple):
-    """A document that was joined from parts."""
+    """A document joined from parts."""
 
     #: The document so far; it may still be cut.
     json: str
-    #: Whether it is whole.
+    #: Whether it is complete.
     complete: bool
-    #: What became of each part but the first.
+    #: The result of each part but the first.
     seams: list[Seam]
 
 
 class Delivered(NamedTuple):
-    """What a document holds so far."""
+    """The contents of a document so far."""
 
     #: One line for each section, or for each array of records.
     lines: list[str]
-    #: How many sections there are.
+    #: The number of sections.
     section_count: int
 
     def __str__(self) -> str:
@@ -134,16 +134,16 @@ class Delivered(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """What closing a document costs it."""
+    """What closing a document would lose."""
 
-    #: The pointer of a string that was cut and is kept as far as it came.
+    #: The pointer of a cut string, of which the beginning is kept.
     truncated: str | None
-    #: The pointer of a value, or of a key without one, that has to be left out.
+    #: The pointer of a value, or of a key without one, that is left out.
     dropped: str | None
 
 
 class SyntaxErrorAt(NamedTuple):
-    """The first thing in a text that the grammar of JSON forbids."""
+    """The first syntax error of a text."""
 
     kind: str
     offset: int
@@ -151,66 +151,66 @@ class SyntaxErrorAt(NamedTuple):
 
 
 class TokenCount(NamedTuple):
-    """A count, and what it is worth."""
+    """A token count and its accuracy."""
 
     tokens: int
-    #: Who counted: an encoding, the name of a file, or a rule of thumb.
+    #: The counter: an encoding, the name of a file, or a rule of thumb.
     counter: str
     #: ``exact``, ``calibrated`` or ``estimate``.
     provenance: str
 
 
 class ModelInfo(NamedTuple):
-    """What is known about a model."""
+    """The limits and abilities of a model."""
 
-    #: The name of the entry; ``None`` if nothing is known and the rest is a careful guess.
+    #: The name of the entry; ``None`` for an unknown model, with cautious defaults.
     entry: str | None
     #: How it was found: ``exact``, ``alias``, ``prefix`` or ``default``.
     how: str
     #: The tokens of the context window.
     window: int
-    #: How many tokens an answer may have at most.
+    #: The maximum tokens of an answer.
     answer_cap: int | None
-    #: Whether the answer takes its room from the window.
+    #: Whether the answer counts towards the window.
     shared: bool
     #: The encoding, or the family whose tokenizer file is needed.
     tokenizer: str | None
-    #: Whether the caller may begin the answer.
+    #: Whether the answer can be prefilled.
     prefill: bool
-    #: Whether the answer can be held to JSON.
+    #: Whether it supports a JSON mode.
     json: bool
-    #: Whether it can call tools.
+    #: Whether it supports tools.
     tools: bool
-    #: A larger window that another source states.
+    #: A larger window according to another source.
     disputed: int | None
 
 
 class Negotiation(NamedTuple):
-    """How long an answer may be, with every figure that led to it."""
+    """The available length of an answer, with the calculation."""
 
     #: The tokens of the conversation and the system prompt.
     input: int
-    #: What the window leaves for the answer; negative if the input alone is too large.
+    #: The tokens left for the answer; negative if the input alone is too large.
     available: int
-    #: The tokens the answer may have.
+    #: The tokens granted for the answer.
     adjusted: int
     #: ``granted``, ``grown``, ``capped``, ``reduced`` or ``floor``.
     adjustment: str
     #: By how many tokens input, answer and margin exceed the window.
     overflow: int
-    #: Whether they do not.
+    #: Whether everything fits.
     fits: bool
 
 
 class PlannedPart(NamedTuple):
-    """What became of one part of a request."""
+    """The result of planning one part of a request."""
 
     name: str
-    #: The tokens that all of it would take.
+    #: The tokens that the whole part needs.
     asked: int
-    #: The tokens it takes.
+    #: The tokens it got.
     given: int
-    #: How many pieces stay: messages, tools, memories or blocks.
+    #: The number of pieces kept: messages, tools, memories or blocks.
     kept: int
     dropped: int
     dropped_names: list[str]
@@ -228,35 +228,35 @@ class Figures(NamedTuple):
     adjusted_max_tokens: int
     #: ``granted``, ``grown``, ``capped``, ``reduced`` or ``floor``.
     adjustment: str
-    #: Who counted.
+    #: The token counter.
     counter: str
     #: ``exact``, ``calibrated`` or ``estimate``.
     provenance: str
-    #: What stands in the way of more, in a sentence.
+    #: Why there is not more room, in a sentence.
     blocker: str | None
 
 
 class Plan(NamedTuple):
-    """A request that fits, and how it came to."""
+    """A request that fits, with the calculation."""
 
-    #: The request as it is to be sent: ``client.chat.completions.create(**plan.request)``.
+    #: The request to send: ``client.chat.completions.create(**plan.request)``.
     request: dict[str, Any]
     adjusted_max_tokens: int
     input_token_count: int
-    #: How many messages stay that are no system prompts.
+    #: The number of messages kept, without system prompts.
     message_count: int
     memory_count: int
-    #: The places of the messages that stay, and of those that go.
+    #: The indices of the messages kept and dropped.
     kept_messages: list[int]
     dropped_messages: list[int]
     figures: Figures
     parts: list[PlannedPart]
-    #: How every figure came about, a line each.
+    #: The calculation, one line per figure.
     explanation: list[str]
 
 
 class Classification(NamedTuple):
-    """What a text is, and how sure that is."""
+    """The language of a text."""
 
     #: ``sql``, ``dotnet``, ``dotnet_with_sql`` or ``unknown``.
     language: str
@@ -264,12 +264,12 @@ class Classification(NamedTuple):
     syntax: str | None
     #: From 0 to 1.
     confidence: float
-    #: What spoke for it, the most telling first.
+    #: The evidence, strongest first.
     reasons: list[str]
 
 
 class Compacted(NamedTuple):
-    """A text that was compacted, or was not."""
+    """A compacted text, or the original."""
 
     text: str
     language: str
@@ -279,40 +279,40 @@ class Compacted(NamedTuple):
 
 
 class ServerInfo(NamedTuple):
-    """What was found out about a server of models."""
+    """The abilities of a model server."""
 
     #: ``llama.cpp``, ``vLLM``, ``Ollama`` …; ``unknown`` if it does not say.
     product: str
     version: str | None
     #: The context size of the running model, in tokens.
     window: int | None
-    #: How an answer is begun for the model: ``last-message``, ``continue``, ``prefix`` or ``none``.
+    #: How an answer is prefilled: ``last-message``, ``continue``, ``prefix`` or ``none``.
     prefill: str
-    #: Whether the grammar of ``response_format`` goes on from there, so that it stays in the call.
+    #: Whether the grammar of ``response_format`` applies to the continued document.
     keeps_format: bool
-    #: All of it in words, with where it comes from.
+    #: The findings with their sources, as text.
     findings: list[str]
 
 
 class NextCall(NamedTuple):
-    """What to ask a model next."""
+    """The next call of a continuation."""
 
-    #: Which call this is, counted from 1.
+    #: The number of the call, counted from 1.
     iteration: int
     #: ``prefill``, ``overlap`` or ``remainder``; ``None`` for the caller's own prompt.
     way: str | None
-    #: The end of the document, which the answer is to repeat.
+    #: The end of the document, which the answer should repeat.
     overlap: str
     #: ``document``, ``progress-and-document`` or ``kpis``.
     wants: str
 
 
 class Call(NamedTuple):
-    """A call that fits its window."""
+    """A call planned into its window."""
 
     #: The request, in the form of OpenAI's chat completions.
     request: dict[str, Any]
-    #: What the model has said already, where the caller may begin its answer.
+    #: The prefill of the answer, if there is one.
     prefill: str | None
     plan: Plan
 
@@ -322,24 +322,24 @@ class Outcome(NamedTuple):
 
     #: ``complete``, ``partial`` or ``failed``.
     name: str
-    #: Why it is not whole: ``merge-failures``, ``token-limit`` …
+    #: Why it is incomplete: ``merge-failures``, ``token-limit`` …
     reason: str | None
-    #: Where the document stops, if it does.
+    #: Where the document is cut off, if it is.
     cut: Cut | None
 
 
 class Problem(NamedTuple):
-    """Something that is wrong with a pipeline, or doubtful."""
+    """An error or a warning about a pipeline."""
 
     #: ``error`` or ``warning``.
     severity: str
-    #: The line, counted from 1; 0 if it is about a setting from outside.
+    #: The line, counted from 1; 0 for a setting passed to the call.
     line: int
     column: int
     message: str
-    #: What would be right.
+    #: How to fix it.
     help: str | None
-    #: All of it as a person reads it, with the line itself.
+    #: The problem as text, with its source line.
     rendered: str
 
     def __str__(self) -> str:
@@ -347,9 +347,9 @@ class Problem(NamedTuple):
 
 
 class PipelineRun(NamedTuple):
-    """A run of a pipeline that is over."""
+    """A finished run of a pipeline."""
 
-    #: The id under which it is recorded.
+    #: The id of the run in the store.
     run: str
     #: ``complete``, ``failed`` or ``cancelled``.
     outcome: str
@@ -358,40 +358,39 @@ class PipelineRun(NamedTuple):
     step_id: str | None
     error: str | None
     hint: str | None
-    #: What the run knew at its end.
+    #: The final state.
     state: dict[str, Any]
-    #: What its steps told.
+    #: The events of its steps.
     trace: list[dict[str, Any]]
-    #: What the callable raised last.
+    #: The last exception of the callable.
     exception: BaseException | None
 
 
 class SkippedFile(NamedTuple):
-    """A file that was not indexed as it is."""
+    """A file that was skipped or indexed with a problem."""
 
     path: str
     reason: str
-    #: Whether it was indexed all the same.
+    #: Whether it was indexed anyway.
     indexed: bool
 
 
 class Indexed(NamedTuple):
-    """What came of indexing a folder."""
+    """The result of indexing a folder."""
 
-    #: What the folder is called in the store.
+    #: The name of the folder in the store.
     repository: str
-    #: How many files were looked at: those that had changed, those that had not, and those that
-    #: were left out.
+    #: The number of files examined: changed, unchanged and skipped.
     files: int
     changed: int
     unchanged: int
-    #: How many files that were kept are gone.
+    #: The number of deleted files that were removed from the store.
     removed: int
-    #: How many nodes were written.
+    #: The number of nodes written.
     nodes: int
-    #: How many edges came of names.
+    #: The number of edges resolved.
     edges: int
-    #: How many vectors were made.
+    #: The number of vectors computed.
     vectors: int
-    #: What was not indexed as it is.
+    #: The files that were skipped or indexed with a problem.
     skipped: list[SkippedFile]

@@ -1,6 +1,6 @@
-"""Callables for :func:`overlock.complete` and its kin from the clients of providers.
+"""Callables for :func:`overlock.complete` and similar functions from the clients of providers.
 
-None of these packages is required: an adapter takes the client that there is.
+None of these packages is required: an adapter takes the client as an argument.
 
 >>> import overlock
 >>> from overlock.adapters import openai_chat
@@ -16,23 +16,23 @@ from overlock._results import ServerInfo
 
 
 class openai_chat:
-    """Asks through the ``openai`` package, or whatever speaks like it.
+    """Calls the ``openai`` package, or a client with the same interface.
 
     The client may be an ``AsyncOpenAI``, for :func:`overlock.acomplete`. With ``stream=True`` it
-    is for :func:`overlock.stream_complete`, or :func:`overlock.astream_complete`. Other options go with every call.
+    is for :func:`overlock.stream_complete` or :func:`overlock.astream_complete`. Other options are
+    passed with every call.
 
-    With ``server``, which :func:`overlock.discover` gives back, the context size of the running
-    model counts, and an answer that was cut is continued from the document itself where the
-    server can do that.
+    With ``server``, the result of :func:`overlock.discover`, requests are planned into the context
+    size of the running model, and a cut answer is continued by prefill where the server can.
     """
 
     def __init__(self, client: Any, *, server: ServerInfo | None = None, **options: Any) -> None:
         self._create = client.chat.completions.create
         self._server = server if server is not None and server.prefill != "none" else None
         self._options = options
-        #: How it can be asked to go on, the best way first.
+        #: The strategies for continuing an answer, best first.
         self.ways = ("prefill", "overlap", "remainder") if self._server else ("overlap", "remainder")
-        #: The context size of the model, if that is known.
+        #: The context size of the model, if known.
         self.window = server.window if server is not None else None
 
     def __call__(self, request: dict[str, Any]) -> Any:
@@ -49,13 +49,13 @@ class openai_chat:
 
 
 def _begun(request: dict[str, Any], server: ServerInfo) -> dict[str, Any]:
-    """A request that ends with the beginning of its answer, as this server takes it."""
+    """Marks the last message as a prefill, in the way this server expects."""
     if not server.keeps_format:
-        # The grammar would make the model begin its document again.
+        # The grammar would make the model start a new document.
         request.pop("response_format", None)
     if server.prefill == "continue":
-        told = {"continue_final_message": True, "add_generation_prompt": False}
-        request["extra_body"] = {**request.get("extra_body", {}), **told}
+        flags = {"continue_final_message": True, "add_generation_prompt": False}
+        request["extra_body"] = {**request.get("extra_body", {}), **flags}
     elif server.prefill == "prefix":
         *before, last = request["messages"]
         request["messages"] = [*before, {**last, "prefix": True}]
@@ -63,17 +63,18 @@ def _begun(request: dict[str, Any], server: ServerInfo) -> dict[str, Any]:
 
 
 class anthropic_messages:
-    """Asks through the ``anthropic`` package.
+    """Calls the ``anthropic`` package.
 
     The client may be an ``AsyncAnthropic``, for :func:`overlock.acomplete`. With ``stream=True``
-    it is for :func:`overlock.stream_complete`, or :func:`overlock.astream_complete`. Other options go with every call. With
-    ``prefill=True`` the model goes on right where it was cut, which older models can.
+    it is for :func:`overlock.stream_complete` or :func:`overlock.astream_complete`. Other options
+    are passed with every call. ``prefill=True`` continues answers by prefill, which only older
+    models support.
     """
 
     def __init__(self, client: Any, *, prefill: bool = False, **options: Any) -> None:
         self._create = client.messages.create
         self._options = options
-        #: How it can be asked to go on, the best way first.
+        #: The strategies for continuing an answer, best first.
         self.ways = ("prefill", "overlap") if prefill else ("overlap",)
 
     def __call__(self, request: dict[str, Any]) -> Any:
@@ -85,22 +86,22 @@ class anthropic_messages:
             request["system"] = "\n\n".join(system)
         if "max_completion_tokens" in request:
             request["max_tokens"] = request.pop("max_completion_tokens")
-        # Anthropic has no such parameter; the prompt says what is wanted.
+        # Anthropic has no such parameter; the prompt describes the format.
         request.pop("response_format", None)
         return self._create(**{**request, **self._options})
 
 
 class openai_embeddings:
-    """Makes vectors through the ``openai`` package, or whatever speaks like it.
+    """Computes vectors with the ``openai`` package, or a client with the same interface.
 
-    It is the ``embed`` of :func:`overlock.index` and of :class:`overlock.Pipeline`, which know the
-    model by it. Other options go with every call.
+    Pass it as ``embed`` to :func:`overlock.index` and :class:`overlock.Pipeline`, which read the
+    model from it. Other options are passed with every call.
     """
 
     def __init__(self, client: Any, model: str, **options: Any) -> None:
         self._create = client.embeddings.create
         self._options = options
-        #: The model whose vectors they are.
+        #: The model that computes the vectors.
         self.model = model
 
     def __call__(self, texts: list[str]) -> list[list[float]]:

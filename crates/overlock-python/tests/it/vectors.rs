@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 #[test]
 fn the_crates_answer_every_shared_case() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors.json");
-    let text = fs::read_to_string(&path).expect("the cases are beside this test");
+    let text = fs::read_to_string(&path).expect("the cases are in the folder of this test");
     let mut cases: Vec<Value> = serde_json::from_str(&text).expect("the cases are JSON");
     assert_eq!(cases.len(), 192);
     let is_written = std::env::var_os("OVERLOCK_WRITE_VECTORS").is_some();
@@ -131,7 +131,7 @@ fn answer(function: &str, given: &Arguments<'_>) -> Value {
         }
         "compact" => compact(given),
         "continuation" => continuation(given),
-        other => panic!("nobody answers `{other}`"),
+        other => panic!("unknown function `{other}`"),
     }
 }
 

@@ -1,4 +1,4 @@
-"""The clients of providers, and the messages of LangChain, work as they are."""
+"""The clients of providers and the messages of LangChain are supported."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ class Provider(BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if "embeddings" in self.path:
             vectors = [{"index": at, "embedding": [float(len(text)), 1.0]} for at, text in enumerate(request["input"])]
-            # Whoever reads them must go by their index.
+            # In reverse order, so that callers must use the index.
             self.answer("application/json", json.dumps({"object": "list", "data": vectors[::-1]}))
             return
         text = Model(DOCUMENT, 300)(request)

@@ -1,4 +1,4 @@
-"""Documents come out whole, whatever a model can write at once."""
+"""Documents are complete, whatever the limit of the answers."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ DOCUMENT = json.dumps(
 
 
 class Model:
-    """Writes a document, so many characters at a time, and goes on where it is asked to."""
+    """Writes a document, some characters per call, and continues where asked."""
 
     def __init__(self, document: str, size: int) -> None:
         self.document = document
@@ -91,7 +91,7 @@ def test_a_stream_grows_and_ends_as_the_document(size: int, piece: int) -> None:
 
 
 def shown(stream: overlock.AsyncCompletionStream) -> list[str]:
-    """The document each time that it has grown."""
+    """The document after each change."""
 
     async def collect() -> list[str]:
         return [json.dumps(value) async for value in stream]

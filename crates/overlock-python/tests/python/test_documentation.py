@@ -1,4 +1,4 @@
-"""Every example in the documentation says what happens."""
+"""The examples in the documentation are correct."""
 
 import doctest
 import importlib

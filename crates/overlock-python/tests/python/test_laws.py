@@ -1,4 +1,4 @@
-"""What holds for every text, however it was cut, split or broken."""
+"""Properties of any text, however it is cut, split or malformed."""
 
 import copy
 import json
@@ -55,13 +55,13 @@ def test_loads_is_json_loads_for_every_whole_document(text: str) -> None:
     try:
         data: str | bytes = text.encode()
     except UnicodeEncodeError:
-        return  # a lone surrogate as a character is no UTF-8, and is left out
+        return  # a lone surrogate is not UTF-8 and is left out
     assert same(overlock.loads(text), json.loads(text))
     assert same(overlock.loads(data), json.loads(text))
 
 
 def numbers() -> Iterator[str]:
-    """Numbers of every length, in every way of writing them, and those around what is special."""
+    """Numbers of all lengths and notations, and edge cases."""
     chosen = random.Random(2)
     for digits in range(1, 26):
         for _ in range(30):

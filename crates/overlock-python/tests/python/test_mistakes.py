@@ -1,4 +1,4 @@
-"""Whoever uses the package wrongly is told what would be right, and loses nothing."""
+"""Wrong use of the package raises errors with a hint and loses nothing."""
 
 import ast
 import copy
@@ -47,9 +47,9 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: overlock.complete(streaming, "Bees."), TypeError, "`stream_complete` is for callables that stream"),
     (lambda: overlock.complete(lambda request: "[1]", wrong), TypeError, "a text, a list of messages or a request"),
     (lambda: overlock.complete(lambda request: "[1]", {}), overlock.BadRequest, "`messages` is missing"),
-    (lambda: overlock.count_tokens("a", encoding="nope"), overlock.BadRequest, "there are o200k_base"),
+    (lambda: overlock.count_tokens("a", encoding="nope"), overlock.BadRequest, "expected one of o200k_base"),
     (lambda: overlock.count_tokens("a", tokenizer="no/such.json"), FileNotFoundError, "no/such.json"),
-    (lambda: overlock.Continuation().answered(wrong, "[1]"), TypeError, "what `next` gave back"),
+    (lambda: overlock.Continuation().answered(wrong, "[1]"), TypeError, "the result of `next`"),
     (lambda: overlock.Continuation(ways=["nope"]), ValueError, "must be `prefill` or `overlap`"),
     (lambda: overlock.Pipeline("pipeline: ["), overlock.BadPipeline, "pipeline.yaml:1"),
     (lambda: pipeline().run(wrong), TypeError, "`call` must be callable, and `int` is not"),
@@ -61,7 +61,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 REQUEST = {"messages": [{"role": "user", "content": "Hi"}]}
 
-#: Everything that takes a count, with the names of what it counts.
+#: All functions with counts, and the names of these arguments.
 COUNTED: list[tuple[Callable[..., Any], list[str]]] = [
     (partial(overlock.truncate_to_tokens, "a"), ["tokens"]),
     (partial(overlock.contexts, "[1"), ["budget", "limit", "answer_chars"]),
@@ -107,24 +107,24 @@ def pipeline() -> overlock.Pipeline:
     return overlock.Pipeline(PIPELINE, settings=settings, prompts={"answer": "Answer."})
 
 
-@pytest.mark.parametrize("mistake, kind, told", MISTAKES)
-def test_a_mistake_is_told_with_what_would_be_right(
-    mistake: Callable[[], Any], kind: type[Exception], told: str
+@pytest.mark.parametrize("mistake, kind, message", MISTAKES)
+def test_mistakes_raise_errors_with_a_hint(
+    mistake: Callable[[], Any], kind: type[Exception], message: str
 ) -> None:
-    with pytest.raises(kind, match=re.escape(told)):
+    with pytest.raises(kind, match=re.escape(message)):
         mistake()
 
 
 @pytest.mark.parametrize(
     "call, name", [(call, name) for call, names in COUNTED for name in names]
 )
-def test_what_counts_something_is_nothing_or_more(call: Callable[..., Any], name: str) -> None:
-    for count, told in (
-        (-1, "must be 0 or more, and `-1` is less"),
+def test_counts_are_not_negative(call: Callable[..., Any], name: str) -> None:
+    for count, message in (
+        (-1, "must be 0 or more, not `-1`"),
         (2**64, "`18446744073709551616` is too large"),
-        (-(10**5000), "must be 0 or more, and this number is less"),
+        (-(10**5000), "must be 0 or more, not this number"),
     ):
-        with pytest.raises(overlock.BadRequest, match=told) as raised:
+        with pytest.raises(overlock.BadRequest, match=message) as raised:
             call(**{name: count})
         assert raised.value.code == "bad-count"
     for wrong_kind in (1.5, "1"):
@@ -132,18 +132,18 @@ def test_what_counts_something_is_nothing_or_more(call: Callable[..., Any], name
             call(**{name: wrong_kind})
 
 
-def test_a_request_that_asks_for_less_than_nothing_is_refused() -> None:
+def test_rejects_negative_max_tokens() -> None:
     with pytest.raises(overlock.BadRequest, match="max_tokens"):
         overlock.complete(lambda request: "[1]", "Bees.", max_tokens=-1)
 
 
 @pytest.mark.filterwarnings("error")
-def test_nobody_is_warned_of_what_was_not_awaited() -> None:
+def test_a_coroutine_that_is_not_awaited_causes_no_warning() -> None:
     with pytest.raises(TypeError):
         overlock.complete(waiting, "Bees.")
 
 
-def test_results_are_copied_and_travel_between_processes() -> None:
+def test_results_can_be_copied_and_pickled() -> None:
     results: list[Any] = [
         overlock.loads('{"a": "x', report=True),
         overlock.close("[1"),
@@ -159,13 +159,13 @@ def test_results_are_copied_and_travel_between_processes() -> None:
         assert copy.deepcopy(result) == result
 
 
-def test_a_pipeline_travels_between_processes() -> None:
+def test_a_pipeline_can_be_pickled() -> None:
     again = pickle.loads(pickle.dumps(pipeline()))
     assert again.run(lambda request: "Bees.", "Who?").answer == "Bees."
     assert copy.copy(again).name == "ask"
 
 
-def test_what_is_printed_says_where_it_stands(tmp_path: Path) -> None:
+def test_reprs_show_the_progress(tmp_path: Path) -> None:
     scanner = overlock.Scanner()
     assert repr(scanner) == '<overlock.Scanner, 0 read, in root at "">'
     scanner.feed('{"é": [1, "x')
@@ -182,7 +182,7 @@ def test_the_package_knows_its_version() -> None:
     assert overlock.__version__ == version("overlock")
 
 
-def test_one_wheel_is_for_every_python_from_3_9_on() -> None:
+def test_one_wheel_supports_all_versions_of_python() -> None:
     wheel = distribution("overlock")
     assert wheel.metadata["Requires-Python"] == ">=3.9"
     assert "Tag: cp39-abi3-" in (wheel.read_text("WHEEL") or "")
@@ -191,7 +191,7 @@ def test_one_wheel_is_for_every_python_from_3_9_on() -> None:
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
-def test_whoever_stops_the_program_in_a_callable_stops_it(raised: type[BaseException]) -> None:
+def test_exceptions_that_stop_the_program_pass_through(raised: type[BaseException]) -> None:
     def call(request: dict[str, Any]) -> str:
         raise raised
 
@@ -210,7 +210,7 @@ def test_whoever_stops_the_program_in_a_callable_stops_it(raised: type[BaseExcep
             stopped()
 
 
-def test_what_a_hook_raises_is_the_callers() -> None:
+def test_exceptions_of_hooks_pass_through() -> None:
     def hook(given: Any) -> Any:
         raise LookupError("no")
 

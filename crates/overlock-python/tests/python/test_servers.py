@@ -1,4 +1,4 @@
-"""What a server is, is found out as by the gateway, and its answers are continued accordingly."""
+"""Servers are detected as in the gateway, and their answers continued accordingly."""
 
 import json
 import threading
@@ -20,7 +20,7 @@ FORMAT = {
     "json_schema": {"name": "bees", "strict": True, "schema": {"type": "object"}},
 }
 
-#: What each product says about itself.
+#: How each product identifies itself.
 PAGES: dict[str, dict[str, Any]] = {
     "llama.cpp": {
         "/v1/models": {"data": [{"id": "bees", "owned_by": "llamacpp"}]},
@@ -35,7 +35,7 @@ PAGES: dict[str, dict[str, Any]] = {
 
 
 class Asked(ThreadingHTTPServer):
-    """A server that says so many characters at once, and keeps what it was asked."""
+    """A server that answers some characters per call and records the requests."""
 
     product: str
     echoes: bool
@@ -43,7 +43,7 @@ class Asked(ThreadingHTTPServer):
 
 
 class Provider(BaseHTTPRequestHandler):
-    """Goes on from a beginning; asked in any other way, it begins again."""
+    """Continues a prefill; other requests start again."""
 
     server: Asked
 

@@ -1,4 +1,4 @@
-"""Many threads at once: right results, and the interpreter set free meanwhile."""
+"""Many threads at once: results are correct, and the interpreter is released."""
 
 import json
 import threading
@@ -43,7 +43,7 @@ def test_one_scanner_in_eight_threads_raises_or_reads_and_never_crashes() -> Non
                 scanner.feed('{"a": [1, 2]},')
                 scanner.value()
             except RuntimeError:
-                pass  # somebody else is using it
+                pass  # another thread is using it
 
     threads = [threading.Thread(target=feed) for _ in range(8)]
     for thread in threads:
@@ -71,5 +71,5 @@ def test_the_interpreter_is_free_while_work_is_done() -> None:
     during = ticks - before
     done.set()
     ticking.join()
-    # Were the interpreter held, the other thread could not have moved at all.
+    # With the interpreter held, the other thread could not have run.
     assert during > 3

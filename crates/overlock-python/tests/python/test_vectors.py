@@ -1,4 +1,4 @@
-"""The package answers the shared cases as the crates do."""
+"""The shared test cases."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ CASES = json.loads((Path(__file__).parents[1] / "vectors.json").read_text(encodi
 
 
 def told(result: Any) -> Any:
-    """A result as the cases write it."""
+    """A result in the format of the cases."""
     if hasattr(result, "_asdict"):
         return {name: told(value) for name, value in result._asdict().items()}
     if isinstance(result, list):
@@ -64,7 +64,7 @@ def continuation(answers: list[str]) -> Any:
     run = overlock.Continuation()
     asked, steps = [], []
     for text in answers:
-        # Between two answers a run can be stored.
+        # A run can be stored between two answers.
         run = overlock.Continuation.from_json(run.to_json())
         ask = run.next()
         assert ask is not None
@@ -90,7 +90,7 @@ def test_a_shared_case_is_answered_alike(case: dict[str, Any]) -> None:
 
 def test_every_function_has_a_shared_case() -> None:
     asked = {case["function"] for case in CASES}
-    # What is written in Python, or asks a server, is tested in files of its own.
+    # Functions in Python, and those that call servers, have other tests.
     own = {"complete", "acomplete", "stream_complete", "astream_complete", "fit_messages", "index"}
     own |= {"discover"}
     functions = {name for name in overlock.__all__ if name.islower() and name[0] != "_"} - own
