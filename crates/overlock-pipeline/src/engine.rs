@@ -12,8 +12,7 @@ use futures_util::future::BoxFuture;
 use overlock_budget::{ChatCounter, CountTokens, PlanOptions, Provenance};
 use overlock_llm::{Backend, BackendError, ContinuationOptions, Retry, StrategyResults};
 use overlock_runs::{
-    EndedPipeline, Mail, PipelineEnding, PipelineOutcome, PipelineRun, Recording, State, Took,
-    TraceEvent,
+    EndedPipeline, Mail, PipelineOutcome, PipelineRun, Recording, State, Took, TraceEvent,
 };
 use overlock_store::{Store, StoreError};
 use serde_json::{Map, Value, json};
@@ -129,11 +128,7 @@ pub async fn run(
     } = run_so_far;
     recording.going_on((world.clock)(), &mut worked)?;
     let entry = pipeline.settings.entry_step_id.clone();
-    let mut at = if is_over {
-        None
-    } else {
-        Some(next.unwrap_or(entry))
-    };
+    let mut at = (!is_over).then(|| next.unwrap_or(entry));
     let (outcome, why) = loop {
         let Some(step_id) = at else {
             break (end_of(pipeline, &state, &trace), None);
@@ -142,8 +137,7 @@ pub async fn run(
         tokio::task::yield_now().await;
         let done = trace.iter().filter(|event| !event.contains_key("error"));
         if done.count() as u64 >= pipeline.settings.max_steps {
-            let outcome = too_long(step_id, pipeline.settings.max_steps);
-            break (outcome, None);
+            break (too_long(step_id, pipeline.settings.max_steps), None);
         }
         let Some(step) = pipeline.step(&step_id) else {
             let outcome = failed(step_id, "the pipeline has no such step".to_owned(), None);
@@ -185,21 +179,13 @@ pub async fn run(
         watch.stepped(&event);
         trace.push(event);
     };
-    let ending = PipelineEnding {
-        outcome: outcome.clone(),
-        pipeline: pipeline.name.clone(),
-        took: Took::of(&trace),
-        steps: trace.len() as u64,
-        paused_ms: worked.paused_ms,
-        paused_at_most: worked.paused_at_most,
-        why,
-    };
-    recording.end((world.clock)(), &ending)?;
-    Ok(EndedPipeline {
+    let (name, took) = (pipeline.name.clone(), Took::of(&trace));
+    let ended = EndedPipeline {
         outcome,
         state,
         trace,
-    })
+    };
+    recording.end((world.clock)(), ended, name, took, worked, why)
 }
 
 /// Performs one step; the notes are for its trace event, also after an error.

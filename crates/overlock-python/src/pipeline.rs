@@ -361,7 +361,14 @@ impl Pipeline {
             .enable_all()
             .build()
             .map_err(|error| Raise::bad_request("runtime", error.to_string()))?;
-        let run = overlock_pipeline::run(&self.read, run_so_far, &world, &mut recording, &mut ());
+        let mut observer = ();
+        let run = overlock_pipeline::run(
+            &self.read,
+            run_so_far,
+            &world,
+            &mut recording,
+            &mut observer,
+        );
         let ended = runtime.block_on(run);
         ended.map_err(|error| store::failed(&error))
     }

@@ -46,7 +46,7 @@ struct Assembly<'py> {
     py: Python<'py>,
     /// The items of all open arrays, or the finished root.
     items: Vec<Bound<'py, PyAny>>,
-    open: Vec<Open<'py>>,
+    open: Vec<OpenContainer<'py>>,
     strings: Strings,
     /// The part so far of a scalar that is split between pieces.
     text: Vec<u8>,
@@ -57,7 +57,7 @@ struct Assembly<'py> {
 }
 
 /// An open container.
-enum Open<'py> {
+enum OpenContainer<'py> {
     /// An array, by the index of its first item in `items`.
     Array(usize),
     /// An object, with the name of its current member.
@@ -103,7 +103,7 @@ impl<'py> Assembly<'py> {
 
     #[inline]
     fn place(&mut self, value: Bound<'py, PyAny>) {
-        let Some(Open::Object(members, name)) = self.open.last_mut() else {
+        let Some(OpenContainer::Object(members, name)) = self.open.last_mut() else {
             self.items.push(value);
             return;
         };
@@ -118,11 +118,13 @@ impl<'py> Assembly<'py> {
     fn end(&mut self) {
         match self.open.pop() {
             None => {}
-            Some(Open::Object(members, _)) => self.place(members.into_any()),
-            Some(Open::Array(from)) => match PyList::new(self.py, self.items.drain(from..)) {
-                Ok(list) => self.place(list.into_any()),
-                Err(error) => self.fail(error),
-            },
+            Some(OpenContainer::Object(members, _)) => self.place(members.into_any()),
+            Some(OpenContainer::Array(from)) => {
+                match PyList::new(self.py, self.items.drain(from..)) {
+                    Ok(list) => self.place(list.into_any()),
+                    Err(error) => self.fail(error),
+                }
+            }
         }
     }
 
@@ -137,8 +139,8 @@ impl Visitor for Assembly<'_> {
     #[inline]
     fn open(&mut self, container: Container) {
         self.open.push(match container {
-            Container::Array => Open::Array(self.items.len()),
-            Container::Object => Open::Object(PyDict::new(self.py), None),
+            Container::Array => OpenContainer::Array(self.items.len()),
+            Container::Object => OpenContainer::Object(PyDict::new(self.py), None),
         });
     }
 
@@ -154,7 +156,7 @@ impl Visitor for Assembly<'_> {
         match self.strings.get(py, raw, made) {
             Err(error) => self.fail(error),
             Ok(known) => {
-                if let Some(Open::Object(_, name)) = self.open.last_mut() {
+                if let Some(OpenContainer::Object(_, name)) = self.open.last_mut() {
                     *name = Some(known);
                 }
             }

@@ -59,8 +59,8 @@ pub use definitions::{Definitions, Graph, GraphStep, GraphTarget};
 pub use fault::{FaultKind, UpstreamFault};
 pub use fit::{Asked, AskedPart, Fitted, FittedText, Least, Refused, RefusedText};
 pub use pipelines::{
-    ASKED, Answered, Begun, EndedPipeline, Happened, PipelineConditions, PipelineEnding,
-    PipelineOutcome, PipelineRun, SoFar, StepAnswers, StoredAnswer, Took, Worked,
+    ASKED, Answered, Begun, EndedPipeline, Happened, PipelineConditions, PipelineOutcome,
+    PipelineRun, SoFar, StepAnswers, StoredAnswer, Took, Worked,
 };
 pub use recorder::{Record, Recording};
 pub use runs::{

@@ -91,7 +91,7 @@ pub struct EndedPipeline {
 
 /// How a run ended and what it used, as stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PipelineEnding {
+pub(crate) struct PipelineEnding {
     /// How it ended.
     #[serde(flatten)]
     pub outcome: PipelineOutcome,
@@ -138,14 +138,11 @@ impl Took {
         };
         for event in counted(trace) {
             let number = |key: &str| event.get(key).and_then(Value::as_u64);
-            let (Some(input), output) = (number("input_tokens"), number("output_tokens")) else {
-                continue;
-            };
-            let output = output.unwrap_or_default();
             // Without an answer nothing was used.
-            let Some(used) = usage_of(event) else {
+            let (Some(input), Some(used)) = (number("input_tokens"), usage_of(event)) else {
                 continue;
             };
+            let output = number("output_tokens").unwrap_or_default();
             all.add(used);
             let window = event.get("window").and_then(|window| window.get("tokens"));
             let peak = number("peak_tokens").unwrap_or(input.saturating_add(output));
@@ -192,19 +189,12 @@ impl Worked {
 
     /// Notes that a run was resumed; `ended_at` is missing if its process was killed.
     pub(crate) fn taken_up(&mut self, at: u64, ended_at: Option<u64>) {
-        let was_paused = self.paused(ended_at.unwrap_or(self.last_at), at);
-        self.paused_at_most |= was_paused && ended_at.is_none();
-        self.last_at = self.last_at.max(at);
-    }
-
-    /// Counts a gap as a pause if it is long enough.
-    fn paused(&mut self, from: u64, until: u64) -> bool {
-        let gap = until.saturating_sub(from);
-        if gap < SHORTEST_PAUSE {
-            return false;
+        let gap = at.saturating_sub(ended_at.unwrap_or(self.last_at));
+        if gap >= SHORTEST_PAUSE {
+            self.paused_ms = self.paused_ms.saturating_add(gap);
+            self.paused_at_most |= ended_at.is_none();
         }
-        self.paused_ms = self.paused_ms.saturating_add(gap);
-        true
+        self.last_at = self.last_at.max(at);
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Work};
 
 use crate::pipelines::{
-    Answered, EndedPipeline, Entry, KIND, PipelineEnding, PipelineOutcome, PipelineRun, Worked,
-    fields,
+    Answered, EndedPipeline, Entry, KIND, PipelineEnding, PipelineOutcome, PipelineRun, Took,
+    Worked, fields,
 };
 use crate::runs::{RunsError, to_json};
 use crate::state::State;
@@ -171,35 +171,35 @@ impl Recording {
         let run = PipelineRun::read(&run)?;
         // Includes the answers of the unfinished step, which were paid for too.
         let took = run.took();
-        let PipelineRun {
-            state,
-            begun,
-            next,
-            trace,
-            worked,
-            ..
-        } = run;
-        let step_id = next.unwrap_or_else(|| entry_step_id.to_owned());
-        let outcome = PipelineOutcome::Cancelled { step_id };
-        let ending = PipelineEnding {
-            outcome: outcome.clone(),
-            pipeline: begun.name,
-            took,
-            steps: trace.len() as u64,
-            paused_ms: worked.paused_ms,
-            paused_at_most: worked.paused_at_most,
-            why: None,
+        let step_id = run.next.unwrap_or_else(|| entry_step_id.to_owned());
+        let ended = EndedPipeline {
+            outcome: PipelineOutcome::Cancelled { step_id },
+            state: run.state,
+            trace: run.trace,
         };
-        self.end(at, &ending)?;
-        Ok(EndedPipeline {
-            outcome,
-            state,
-            trace,
-        })
+        Ok(self.end(at, ended, run.begun.name, took, run.worked, None)?)
     }
 
-    /// Records how the run ended.
-    pub fn end(&self, at: u64, ending: &PipelineEnding) -> Result<(), StoreError> {
-        self.store.end(&self.claim, at, &to_json(ending))
+    /// Records how the run ended, with the usage of its calls and a short reason for a failure.
+    pub fn end(
+        &self,
+        at: u64,
+        ended: EndedPipeline,
+        pipeline: String,
+        took: Took,
+        worked: Worked,
+        why: Option<String>,
+    ) -> Result<EndedPipeline, StoreError> {
+        let ending = PipelineEnding {
+            outcome: ended.outcome.clone(),
+            pipeline,
+            took,
+            steps: ended.trace.len() as u64,
+            paused_ms: worked.paused_ms,
+            paused_at_most: worked.paused_at_most,
+            why,
+        };
+        self.store.end(&self.claim, at, &to_json(&ending))?;
+        Ok(ended)
     }
 }

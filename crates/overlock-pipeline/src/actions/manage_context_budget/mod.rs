@@ -9,7 +9,7 @@ mod tests;
 
 use std::cell::Cell;
 
-use overlock_code::{CompactOptions, Reason, classify, compact};
+use overlock_code::{Reason, classify, compact};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -181,6 +181,7 @@ impl ManageContextBudget {
     fn assess<'t>(&self, texts: &'t [NodeText], work: &Work<'_>, max: u64) -> Batch<'t> {
         let demanded: Vec<&str> = self.demands(work).map(|mail| mail.topic.as_str()).collect();
         let divider = self.divide_new_content.as_deref().map(str::trim);
+        let counter = work.world.counter;
         let mut blocks = without_divider(&work.state.context_blocks, divider);
         let older = blocks.len();
         blocks.extend(divider.map(str::to_owned));
@@ -190,24 +191,20 @@ impl ManageContextBudget {
             let language = classify(&text.text).language;
             let (id, path) = (text.id.as_deref(), text.any_path());
             let shown = |text: &str, compact| {
-                let block = Block {
+                Block {
                     id,
                     path,
                     language: language.rule_name(),
                     compact,
                     text,
-                };
-                block.format(divider)
+                }
+                .format(divider)
             };
             let mut block = shown(&text.text, false);
-            let tokens_raw = work.world.counter.count(&block);
+            let tokens_raw = counter.count(&block);
             let context_tokens = Cell::new(0);
             let raw_tokens = || {
-                context_tokens.set(
-                    work.world
-                        .counter
-                        .count(&joined([context.as_str(), &block])),
-                );
+                context_tokens.set(counter.count(&joined([context.as_str(), &block])));
                 context_tokens.get()
             };
             let occasion = Occasion {
@@ -222,22 +219,18 @@ impl ManageContextBudget {
                 None => "no_rule",
                 Some((rule, false)) => rule.policy.not_yet(),
                 Some((rule, true)) => {
-                    let options = CompactOptions {
-                        level: rule.level.into(),
-                        ..CompactOptions::default()
-                    };
-                    let smaller = compact(&text.text, language, &options);
+                    let smaller = compact(&text.text, language, &rule.options());
                     let other = shown(&smaller.text, true);
-                    let other_tokens = work.world.counter.count(&other);
+                    let other_tokens = counter.count(&other);
                     // Compacted text can have fewer bytes and still more tokens.
                     compacted = smaller.compacted && other_tokens < tokens_raw;
                     if compacted {
                         (block, tokens_final) = (other, other_tokens);
+                    }
+                    if smaller.compacted == compacted {
                         smaller.reason.name()
-                    } else if smaller.compacted {
-                        Reason::NoGain.name()
                     } else {
-                        smaller.reason.name()
+                        Reason::NoGain.name()
                     }
                 }
             };
@@ -262,11 +255,10 @@ impl ManageContextBudget {
                 repeats,
             });
         }
-        let tokens = work.world.counter.count(&context);
         Batch {
             blocks,
             older,
-            tokens,
+            tokens: counter.count(&context),
             traces,
         }
     }

@@ -1,6 +1,6 @@
 //! The rules for compacting texts before they enter the context.
 
-use overlock_code::{Language, Level};
+use overlock_code::{CompactOptions, Language, Level};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -211,6 +211,13 @@ impl CompactCode {
 }
 
 impl Rule {
+    pub(super) fn options(&self) -> CompactOptions {
+        CompactOptions {
+            level: self.level.into(),
+            ..CompactOptions::default()
+        }
+    }
+
     /// Whether its condition holds.
     fn holds(&self, occasion: &Occasion<'_>) -> bool {
         match self.policy {
