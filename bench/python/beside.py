@@ -1,11 +1,10 @@
-"""The Python package beside its peers: right at every offset, and how fast, in one table.
+"""Compares the Python package with its peers: correctness at every offset, and speed.
 
     beside.py VOCABULARIES [--quick]
 
-`cargo xtask bench python` builds the package as users get it and runs this. VOCABULARIES is the
-folder that `tiktoken` reads its own from. Every row is one peer at one task, both given what the
-peer takes best, in turns, and the best of several rounds counts. Where ours is not ahead the row
-says why.
+`cargo xtask bench python` builds the release package and runs this. VOCABULARIES is the folder of
+`tiktoken`'s vocabularies. Every row has one peer and one task, with the best of several alternating
+rounds and the peer's best input type. A row where ours is slower has the reason.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ import overlock
 
 QUICK = "--quick" in sys.argv
 
-#: A peer that takes longer than so many seconds for one text is not waited for.
+#: The time limit of a peer for one text, in seconds.
 PATIENCE = 2 if QUICK else 8
 
-PLACES = "ours notes after every element where it stands, so that a cut is known to its place"
-SHORT = "0.2 µs are the call, which takes hooks and any kind of text; the rest is noted for the cut"
-NUMBERS = "ours notes of every number where it stands, and reads its digits once more for the value"
+PLACES = "ours records the position after every element, to locate a cut"
+SHORT = "0.2 µs for the call, which supports hooks and all kinds of text; the rest records the cut"
+NUMBERS = "ours records the position of every number, and reads its digits again for the value"
 
 
 class Row(NamedTuple):
@@ -61,7 +60,7 @@ def main() -> None:
         for row in measured():
             rows.append(row)
             print(f"  {row.task} · {row.peer}", file=sys.stderr, flush=True)
-    table([Row("what", "beside", "theirs", "ours", ""), *rows])
+    table([Row("task", "peer", "theirs", "ours", ""), *rows])
     print(f"\nmeasured in {time.perf_counter() - begun:.0f} s")
 
 
@@ -81,7 +80,7 @@ def name_of(package: str) -> str:
 LANGCHAIN = f"LangChain {version('langchain-core')}"
 
 
-# What is measured with.
+# The documents.
 
 
 def sections(count: int) -> str:
@@ -118,7 +117,7 @@ def prose(count: int) -> str:
     return json.dumps([{"id": n, "author": "somebody", "text": text} for n in range(count)])
 
 
-# How it is measured.
+# The measurement.
 
 
 class TooSlow(Exception):
@@ -146,8 +145,8 @@ def in_time(work: Callable[[], Any]) -> float | None:
 def turns(
     theirs: Callable[[Any], Any], ours: Callable[[Any], Any], given: Callable[[], Any], times: int
 ) -> tuple[float | None, float]:
-    """The best time of each for what is given, made anew each time: Python remembers of a `str`
-    what it is in UTF-8."""
+    """The best time of each. The input is created anew each time, because Python caches the UTF-8
+    of a `str`."""
 
     def once(work: Callable[[Any], Any]) -> float | None:
         texts = [given() for _ in range(times)]
@@ -162,7 +161,7 @@ def turns(
         rounds += 1
         again = once(ours)
         best_of_ours = min(best_of_ours, again or best_of_ours)
-        # Once is enough of what takes seconds.
+        # Slow peers are measured once.
         if best_of_theirs is not None and best_of_theirs * times < 1:
             again = once(theirs)
             best_of_theirs = min(best_of_theirs, again or best_of_theirs)
@@ -191,7 +190,7 @@ def compared(task: str, peer: str, theirs: float | None, ours: float, why: str =
     return Row(task, peer, shown(theirs), shown(ours), verdict(theirs, ours, why))
 
 
-# Who reads what is cut. Each says what it takes best.
+# Readers of cut JSON, with their best input type.
 
 Parse = Callable[[Any], Any]
 
@@ -208,7 +207,7 @@ READERS: list[tuple[str, Callable[[str], Any], Parse]] = [
 ]
 
 
-# Right at every offset.
+# Correctness at every offset.
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -223,8 +222,8 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, 
 
 
 def whole_before(text: str) -> list[int]:
-    """How many leaves are certainly whole before each offset: the scanner of Python's own `json`
-    is asked for each value, and a number counts once something follows it."""
+    """The number of complete leaves before each offset, found with Python's own `json`. A number
+    counts once something follows it."""
     counts = [0] * (len(text) + 1)
     decoder = json.JSONDecoder()
     at, is_key = 0, False
@@ -277,7 +276,7 @@ def correctness() -> Iterator[Row]:
                 continue
             wrong = [(path, value) for path, value in found if not agrees(truth, path, value)]
             have = {places[path] for path, _ in found if path in places}
-            # One string at the cut may be half; everything else must be as it was written.
+            # Only the string at the cut may be incomplete.
             if len(wrong) > 1 or any(not is_half(truth, path, value) for path, value in wrong):
                 counts["invents"] += 1
             elif any(at not in have for at in range(whole[offset])):

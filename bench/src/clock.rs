@@ -1,11 +1,11 @@
-//! How much CPU time does something take, on all of its threads together?
+//! Measures CPU time over all threads.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use cpu_time::ProcessTime;
 
-/// The least CPU time of several runs; what a run returns is dropped off the clock.
+/// The smallest CPU time of several runs. Results are dropped outside the measurement.
 pub(crate) fn best_of<T>(runs: usize, mut run: impl FnMut() -> T) -> Duration {
     (0..runs.max(1))
         .map(|_| once(&mut run).0)
@@ -20,7 +20,7 @@ pub(crate) fn once<T>(run: impl FnOnce() -> T) -> (Duration, T) {
     (begun.elapsed(), result)
 }
 
-/// Megabytes (of a million bytes) in a second.
+/// A rate in megabytes (of a million bytes) per second.
 pub(crate) fn rate(bytes: usize, time: Duration) -> f64 {
     bytes as f64 / 1e6 / time.as_secs_f64().max(1e-9)
 }

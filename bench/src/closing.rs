@@ -1,9 +1,9 @@
-//! Is every cut closed rightly?
+//! Checks that every cut is closed correctly.
 //!
-//! The law: what comes back is valid; its tokens are those of the whole document
-//! up to some point, followed only by closers; the last may be a string that is
-//! the beginning of the document's; and every value that was complete before
-//! the cut is there. Peers that take text get a cut character removed first.
+//! A closed text is correct if it is valid JSON; its tokens are those of the document up to some
+//! point, followed only by closers; the last token may be the beginning of a string; and every
+//! value that was complete before the cut is there. For peers that take text a cut character is
+//! removed first.
 
 use std::time::{Duration, Instant};
 
@@ -16,19 +16,19 @@ use crate::peers::{CLOSERS, quietly};
 use crate::table::{Table, share};
 use crate::tokens::{Kind, Token, is_valid, tokens};
 
-/// What a closed text turned out to be.
+/// The verdict on a closed text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Right,
-    /// Nothing came back, or not JSON.
+    /// No result, or not JSON.
     Invalid,
-    /// Something is there that the document does not have, such as a shortened number.
+    /// It has something that the document does not, such as a shortened number.
     Invented,
     /// A value that was complete before the cut is missing.
     Lost,
 }
 
-/// How one peer did over all cuts.
+/// The results of one peer.
 #[derive(Default)]
 struct Tally {
     counts: [usize; 4],
@@ -56,10 +56,10 @@ impl Tally {
     }
 }
 
-/// No peer gets longer than this for all cuts together.
+/// The time limit of a peer for all cuts.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Every cut of 81 documents through every peer.
+/// Closes every cut of 81 documents with every peer.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let documents = small(81);
     let step = if options.quick { 7 } else { 1 };
@@ -128,7 +128,7 @@ fn cuts(text: &str, step: usize) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Whether a closed text keeps the law for the document at the cut.
+/// Checks a closed text against its document.
 pub(crate) fn is_right(document: &[Token], cut: usize, closed: &str) -> bool {
     judge(document, cut, Some(closed)) == Verdict::Right
 }
@@ -144,7 +144,7 @@ fn judge(document: &[Token], cut: usize, closed: Option<&str>) -> Verdict {
         .take_while(|(one, other)| one.kind == other.kind)
         .count();
     let mut rest = &closed[agreed..];
-    // A name without its value is no part of what agrees; nor may the closed text end in it.
+    // A name without a value does not count, and the closed text may not end with one.
     if let (
         Some(token),
         Some(Token {
@@ -167,7 +167,7 @@ fn judge(document: &[Token], cut: usize, closed: Option<&str>) -> Verdict {
     }
     let is_complete_leaf = |index: usize, token: &Token| match token.kind {
         Kind::String(_) | Kind::Literal(_) => token.end <= cut,
-        // Only a delimiter tells that a number has ended.
+        // A number is complete only once a delimiter follows.
         Kind::Number(..) => token.end < cut,
         Kind::Close(_) => {
             token.end <= cut && index > 0 && matches!(document[index - 1].kind, Kind::Open(_))
@@ -179,7 +179,7 @@ fn judge(document: &[Token], cut: usize, closed: Option<&str>) -> Verdict {
         .enumerate()
         .skip(agreed)
         .any(|(index, token)| is_complete_leaf(index, token));
-    // Closers agree with the document's own by chance, which loses nothing either.
+    // Closers can match those of the document by chance.
     if missing {
         Verdict::Lost
     } else {

@@ -1,10 +1,9 @@
-//! How fast are tokens counted, from the first text on, and does everybody count the same?
+//! Measures how fast tokens are counted, and compares the counts.
 //!
-//! Texts are put together from the sentences and lines of this repository, and from sentences in
-//! Chinese, Japanese and Korean, in another order each time: a peer that remembers pieces may do so,
-//! but never sees a text twice in the column of the first count. Start and memory are measured in
-//! processes of their own. Hugging Face `tokenizers` and `fastokens` bring no vocabulary, and read one
-//! from a file.
+//! Texts are random combinations of sentences and lines from this repository, and of sentences in
+//! Chinese, Japanese and Korean. A peer may cache pieces, but no text is repeated in the column of
+//! the first count. Start and memory are measured in separate processes. Hugging Face `tokenizers`
+//! and `fastokens` have no vocabulary and read one from a file.
 
 use std::fs;
 use std::hint::black_box;
@@ -23,13 +22,13 @@ use crate::outside::tokenizer_file;
 use crate::random::Random;
 use crate::table::Table;
 
-/// The hidden command that counts for the first time in this process.
+/// The hidden command for the first count of a process.
 pub(crate) const CHILD: &str = "--count-first";
 
 struct Counter {
     name: &'static str,
     count: fn(&str) -> usize,
-    /// Why it cannot count, if it reads the vocabulary from a file.
+    /// Why it cannot count, if it needs a vocabulary file.
     missing: fn() -> Option<String>,
 }
 
@@ -101,7 +100,7 @@ const COUNTERS: &[Counter] = &[
     ),
 ];
 
-/// Those that count; the others are named.
+/// The peers that can count. Reports the others.
 fn counters() -> Vec<&'static Counter> {
     let is_there = |counter: &&Counter| match (counter.missing)() {
         Some(why) => {
@@ -147,7 +146,7 @@ fn speed(options: &Options, counters: &[&Counter], texts: &[(&str, String)]) {
     ]);
     for counter in counters {
         eprintln!("   counting with {}", counter.name);
-        (counter.count)("so that nothing is set up on the clock");
+        (counter.count)("warms up before the measurement");
         let messages = texts.iter().map(|(_, text)| {
             let messages = chunks(text, 200);
             let time = best_of(runs, || {
@@ -207,7 +206,7 @@ fn first(counters: &[&Counter], texts: &[(&str, String)]) -> Result<()> {
     Ok(())
 }
 
-/// Counts for the first time in this process, and prints what that took.
+/// Measures the first count of this process.
 pub(crate) fn count_in_this_process(begun: Instant, name: &str, path: &str) -> Result<()> {
     let counter = COUNTERS.iter().find(|counter| counter.name == name);
     let counter = counter.context("there is no such counter")?;
@@ -250,7 +249,7 @@ fn agreement(options: &Options, counters: &[&Counter], texts: &[(&str, String)])
     table.print("Agreement");
 }
 
-/// So many texts of whatever is easily counted wrong.
+/// Random texts of pieces that are easily counted wrong.
 pub(crate) fn hard_texts(wanted: usize) -> Vec<String> {
     let mut random = Random::new(7);
     (0..wanted)

@@ -36,7 +36,7 @@ pub(crate) fn report(size: usize, seed: u64) -> String {
 /// The beginning of a report: exactly `size` bytes or a few less, ending inside a string.
 pub(crate) fn cut_report(size: usize) -> String {
     let mut text = report(size, 7);
-    // The last word before the size is in the middle of a sentence in a string.
+    // Ends within a sentence, which is in a string.
     let mut end = text[..size.min(text.len())]
         .rfind("the ")
         .map_or(0, |at| at + 4);
@@ -123,8 +123,8 @@ fn sentence(text: &mut String, words: usize, random: &mut Random) {
     }
 }
 
-/// Small documents of many kinds for cutting everywhere; no key comes twice in an object,
-/// since most peers keep objects as maps.
+/// Small documents of many kinds to cut everywhere. Keys are unique in their object, because most
+/// peers read objects into maps.
 pub(crate) fn small(count: usize) -> Vec<String> {
     (0..count)
         .map(|index| small_document(index as u64))
@@ -210,7 +210,7 @@ fn scalar(text: &mut String, random: &mut Random) {
         0..=6 => {
             text.push('"');
             for _ in 0..random.below(8) {
-                // Most of what models write is plain; the odd rest is where closing goes wrong.
+                // Most text of models is plain; closing fails on the rest.
                 text.push_str(match random.below(24) {
                     0 => random.pick(&[r#"\""#, r"\\", r"\u00e9", r"\ud83c\udf0a", r"\n"]),
                     1 => random.pick(&["{", "]", ", ", ": ", "/"]),

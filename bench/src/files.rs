@@ -1,6 +1,6 @@
-//! How fast is the `tokenizer.json` of an open model read, and texts counted with it?
+//! Measures how fast a `tokenizer.json` is loaded and texts are counted with it.
 //!
-//! Everybody is given the same file, and asked for text in which control tokens are text.
+//! All peers get the same file, and count control tokens in the text as text.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(crate) trait Loaded: Sized {
     }
 }
 
-/// A tokenizer that was read from a file, and counts.
+/// Loads a tokenizer and checks that it counts.
 pub(crate) fn load<T: Loaded>(path: &Path) -> Result<T> {
     let tokenizer = T::load(path).context("it does not read the file")?;
     let counted = tokenizer.try_count("What does it count?");
@@ -90,7 +90,7 @@ const FILES: [(&str, &str); 2] = [
     ("qwen3", "tokenizer-qwen3"),
 ];
 
-/// Reads every file with everybody, and counts.
+/// Measures all peers with every file.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let size = if options.quick { 200_000 } else { 1_000_000 };
     let texts = [shuffled(&english()?, " ", size), shuffled(CJK, "", size)];

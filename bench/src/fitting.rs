@@ -1,8 +1,8 @@
-//! How long does it take to fit a long conversation, and does the result fit?
+//! Measures how long conversations are fitted, and checks the results.
 //!
 //! A conversation of a thousand messages, about 240,000 tokens, with tool calls and their results,
-//! is brought down to 32,000. Everybody is given it as it holds conversations in memory. What each
-//! kept is recounted by `tiktoken`, and looked through for calls without a result.
+//! is reduced to 32,000. Each peer gets it in its own representation. The results are recounted by
+//! `tiktoken` and checked for calls without a result.
 
 use std::fs;
 use std::process::Command;
@@ -29,7 +29,7 @@ const PACKAGES: [&str; 3] = [
     "tiktoken==0.14.0",
 ];
 
-/// Fits the conversation with everybody.
+/// Fits the conversation with all peers.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let runs = if options.quick { 3 } else { 9 };
     let conversation = conversation(MESSAGES)?;
@@ -91,7 +91,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What ours counts and plans with.
+/// Our planner.
 struct Ours {
     found: overlock_budget::Found,
     options: PlanOptions,
@@ -108,13 +108,13 @@ impl Ours {
         Self { found, options }
     }
 
-    /// Plans with nothing remembered.
+    /// Plans without a cache.
     fn plan(&self, request: &ChatRequest) -> Result<Plan> {
         let counter = ChatCounter::for_model(&self.found);
         Ok(plan(request, &Extras::default(), &counter, &self.options)?)
     }
 
-    /// Plans with the conversation remembered: the same once more, and with a turn added.
+    /// Plans with the conversation in the cache: again, and with one more turn.
     fn next_turn(&self, conversation: &Value, runs: usize) -> Result<(Duration, Duration)> {
         let request = read(conversation)?;
         let mut longer = conversation.clone();
@@ -196,7 +196,7 @@ fn ask_peers(conversation: &Value, kept: &[Value]) -> Result<Vec<Value>> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// A conversation in which every third question is answered with the help of a tool.
+/// A conversation in which every third answer uses a tool.
 fn conversation(messages: usize) -> Result<Value> {
     let sentences = english()?;
     let mut random = Random::new(11);

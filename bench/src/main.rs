@@ -1,8 +1,7 @@
-//! Measures the library beside its peers and prints the tables.
+//! Measures Overlock and its peers and prints the tables.
 //!
-//! Figures are CPU time, the best of several, all in one run on one machine:
-//! the ratios count. Nothing here asserts a time. Tables go to standard output,
-//! progress to standard error.
+//! Figures are CPU times, the best of several, all in one run on one machine, so that their ratios
+//! are meaningful. No time is asserted. Tables go to standard output, progress to standard error.
 
 mod clock;
 mod closing;
@@ -29,23 +28,23 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-/// What was asked for on the command line.
+/// The options of the command line.
 pub(crate) struct Options {
     /// Smaller documents and fewer cuts.
     quick: bool,
-    /// Where the recorded suites are, if anywhere.
+    /// The folder of the recorded suites.
     data: Option<PathBuf>,
-    /// Where repositories with source text are, if anywhere.
+    /// The folder of repositories with source code.
     corpus: Option<PathBuf>,
-    /// Lists every case of a suite, every seam and every file in which ours comes to something else.
+    /// Lists every suite case, seam and file where our result differs.
     differences: bool,
     /// The tables to print; all if none is named.
     tables: Vec<String>,
 }
 
-type Table = fn(&Options) -> Result<()>;
+type Measure = fn(&Options) -> Result<()>;
 
-const TABLES: &[(&str, Table)] = &[
+const TABLES: &[(&str, Measure)] = &[
     ("scan", scanning::scan),
     ("fragments", scanning::fragments),
     ("closing", closing::run),

@@ -1,6 +1,6 @@
-//! What happens at a depth of a million?
+//! Closes documents with a million levels.
 //!
-//! Each peer runs in a process of its own, since most overflow their stack.
+//! Each peer runs in a separate process, because most overflow their stack.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ pub(crate) fn close_in_this_process(peer: &str, shape: &str, levels: usize) -> R
         .context("there is no such peer")?;
     let text = shape.repeat(levels);
     let (time, closed) = once(|| peer.run(&text));
-    // The innermost member has no value, so it may be dropped; every level around it must be there.
+    // The innermost member has no value and may be dropped; all levels must be there.
     let deep = closed.is_some_and(|closed| {
         let open = shape.as_bytes()[0];
         let count = |wanted: u8| closed.bytes().filter(|byte| *byte == wanted).count();

@@ -1,6 +1,6 @@
-//! Peers written in Python and JavaScript, installed by name and run as programs.
+//! Peers in Python and JavaScript, installed and run as programs.
 //!
-//! A peer that cannot be installed is named as such, never guessed.
+//! A peer that cannot be installed is reported as such.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ pub(crate) struct OutsidePeer {
     language: Language,
     package: &'static str,
     version: &'static str,
-    /// An expression for JSON text, where `text` is what to close or repair.
+    /// An expression that closes or repairs the variable `text`.
     expression: &'static str,
-    /// What the expression needs.
+    /// The imports that the expression needs.
     import: &'static str,
 }
 
@@ -28,15 +28,15 @@ enum Language {
     JavaScript,
 }
 
-/// What came of asking a peer.
+/// The results of a peer.
 pub(crate) enum Outside {
     Answers {
-        /// One for each text; nothing where the peer refused.
+        /// One for each text; nothing if the peer rejected it.
         answers: Vec<Option<String>>,
-        /// The CPU time of all of them, without starting the language.
+        /// The CPU time of all texts, without starting the interpreter.
         time: Duration,
     },
-    /// Why there are no answers.
+    /// Why there are no results.
     Missing(String),
 }
 
@@ -152,14 +152,14 @@ impl OutsidePeer {
     }
 }
 
-/// Where peers of other languages are installed.
+/// The folder in which peers are installed.
 pub(crate) fn peers_folder() -> Result<PathBuf> {
     let folder = fs::canonicalize(".")?.join("target/peers");
     fs::create_dir_all(&folder)?;
     Ok(folder)
 }
 
-/// The Python of an environment with these packages, made first if it is not there.
+/// The Python of an environment with these packages, created if necessary.
 pub(crate) fn python_environment(environment: &Path, packages: &[&str]) -> Result<PathBuf> {
     let python = environment.join("bin/python");
     if !environment.join("done").exists() {
@@ -185,7 +185,7 @@ pub(crate) fn tokenizer_file(package: &str) -> Result<PathBuf> {
     Ok(package.join("models/tokenizer.json"))
 }
 
-/// The folder of a package for JavaScript, installed first if it is not there.
+/// The folder of a package for JavaScript, installed if necessary.
 pub(crate) fn node_package(folder: &Path, package: &str, version: &str) -> Result<PathBuf> {
     let name = package.rsplit('/').next().unwrap_or_default();
     let prefix = folder.join(format!("{name}-{version}"));

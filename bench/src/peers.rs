@@ -1,4 +1,4 @@
-//! The other crates, each as a function from a text to JSON.
+//! Other crates, as functions from a text to JSON.
 
 use std::fmt::Write;
 use std::panic::catch_unwind;
@@ -13,7 +13,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// What the crate makes of the text: nothing if it refuses or panics.
+    /// The result of the crate; nothing if it fails or panics.
     pub(crate) fn run(&self, text: &str) -> Option<String> {
         catch_unwind(|| (self.run)(text)).ok().flatten()
     }
@@ -133,7 +133,7 @@ fn write_jiter(value: &JsonValue<'_>, out: &mut String) {
     }
 }
 
-/// Keeps the panics of peers off the screen while `run` goes on: they count as refusals.
+/// Silences the panics of peers during `run`; they count as failures.
 pub(crate) fn quietly<T>(run: impl FnOnce() -> T) -> T {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));

@@ -1,6 +1,6 @@
-//! The same numbers in every run.
+//! Reproducible random numbers.
 
-/// A small generator (SplitMix64): good enough to vary documents, and always the same.
+/// A small reproducible generator (SplitMix64).
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! How fast is text repaired?
+//! Measures how fast text is repaired.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::peers::{REPAIRERS, quietly};
 use crate::table::Table;
 use crate::tokens::{is_valid, same};
 
-/// A peer whose rate at one size says that the next takes longer than this is not asked.
+/// A peer is skipped at a size at which it would take longer than this.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Repairs valid, damaged and cut reports with every peer.

@@ -1,4 +1,4 @@
-//! How fast is a cut document scanned, and what does the next fragment cost?
+//! Measures how fast cut documents are scanned and fragments added.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::clock::{best_of, rate, shown_rate, shown_time};
 use crate::documents::cut_report;
 use crate::table::Table;
 
-/// One way to read a whole text; the number it returns keeps the compiler from skipping it.
+/// Reads a whole text. The returned number keeps the compiler from removing the work.
 type Scan = fn(&[u8]) -> usize;
 
 const SCANS: &[(&str, Scan)] = &[
@@ -56,7 +56,7 @@ fn sizes(options: &Options) -> &'static [usize] {
     }
 }
 
-/// Structural and validating scans beside parsers and the speed of memory.
+/// Compares structural and validating scans with parsers and memory bandwidth.
 pub(crate) fn scan(options: &Options) -> Result<()> {
     let mut table = Table::new(["scan of a cut document", "size", "rate", "× jiter"]);
     for size in sizes(options) {
@@ -90,7 +90,7 @@ fn parse_with_jiter(text: &[u8]) -> Option<JsonValue<'_>> {
     JsonValue::parse_with_config(text, false, PartialMode::TrailingStrings).ok()
 }
 
-/// A document that comes in a hundred fragments, closed after each.
+/// Closes a document after each of a hundred fragments.
 pub(crate) fn fragments(options: &Options) -> Result<()> {
     let size = if options.quick { 1_000_000 } else { 13_000_000 };
     eprintln!("   100 fragments of {} MB in all", size / 1_000_000);

@@ -1,8 +1,7 @@
-//! Does a fragment join its base into the document the model wrote?
+//! Checks that fragments are joined into the original document.
 //!
-//! A compact simulator of how models continue. A join is right if the tokens
-//! are those of the document; it is silently wrong if the result is valid JSON
-//! and another document, the one outcome nobody notices.
+//! Simulates how models continue. A join is right if its tokens are those of the document. It is
+//! silently wrong if the result is valid JSON but another document.
 
 use anyhow::Result;
 use overlock_json::{ContextOptions, Outcome, PartialDocument, Protocol, StitchOptions, stitch};
@@ -18,67 +17,67 @@ struct Cut<'a> {
     text: &'a str,
     tokens: &'a [Token],
     at: usize,
-    /// What the model was asked to repeat.
+    /// The overlap that the model was asked to repeat.
     asked: String,
 }
 
-/// How a model continues; nothing where it makes no sense at this cut.
+/// A behaviour of models; nothing where it does not apply to a cut.
 struct Behaviour {
     name: &'static str,
     fragment: fn(&Cut) -> Option<String>,
-    /// How ours is called: as asked where the model does as asked.
-    asked: Asked,
+    /// The options of our call, which match the request if the model follows it.
+    asked: Requested,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Requested {
     /// Repeat this overlap.
     Overlap,
-    /// Go on exactly at the cut.
+    /// Continue exactly at the cut.
     Prefill,
-    /// The model did not do what it was asked.
+    /// The model did not follow the request.
     Nothing,
 }
 
 const BEHAVIOURS: &[Behaviour] = &[
     Behaviour {
         name: "exact, as asked",
-        asked: Asked::Prefill,
+        asked: Requested::Prefill,
         fragment: |cut| overlapping(cut, 0),
     },
     Behaviour {
         name: "overlap, as asked",
-        asked: Asked::Overlap,
+        asked: Requested::Overlap,
         fragment: as_asked,
     },
     Behaviour {
         name: "overlap of 8",
-        asked: Asked::Nothing,
+        asked: Requested::Nothing,
         fragment: |cut| overlapping(cut, 8),
     },
     Behaviour {
         name: "overlap of 40",
-        asked: Asked::Nothing,
+        asked: Requested::Nothing,
         fragment: |cut| overlapping(cut, 40),
     },
     Behaviour {
         name: "overlap of 200",
-        asked: Asked::Nothing,
+        asked: Requested::Nothing,
         fragment: |cut| overlapping(cut, 200),
     },
     Behaviour {
         name: "overlap of 1000",
-        asked: Asked::Nothing,
+        asked: Requested::Nothing,
         fragment: |cut| overlapping(cut, 1000),
     },
     Behaviour {
         name: "as asked, in a fence",
-        asked: Asked::Overlap,
+        asked: Requested::Overlap,
         fragment: |cut| Some(format!("```json\n{}\n```", as_asked(cut)?)),
     },
     Behaviour {
         name: "as asked, prose around it",
-        asked: Asked::Overlap,
+        asked: Requested::Overlap,
         fragment: |cut| {
             Some(format!(
                 "Here is the rest of the document:\n\n{}\n\nLet me know!",
@@ -88,7 +87,7 @@ const BEHAVIOURS: &[Behaviour] = &[
     },
     Behaviour {
         name: "as asked, prose and fence",
-        asked: Asked::Overlap,
+        asked: Requested::Overlap,
         fragment: |cut| {
             Some(format!(
                 "Continuing:\n```json\n{}\n```\nThat is all.",
@@ -98,12 +97,12 @@ const BEHAVIOURS: &[Behaviour] = &[
     },
     Behaviour {
         name: "restart at the root",
-        asked: Asked::Nothing,
+        asked: Requested::Nothing,
         fragment: |cut| Some(cut.text.to_owned()),
     },
     Behaviour {
         name: "restart at the root, re-indented",
-        asked: Asked::Nothing,
+        asked: Requested::Nothing,
         fragment: |cut| {
             Some(written(
                 cut.text,
@@ -118,7 +117,7 @@ const BEHAVIOURS: &[Behaviour] = &[
     },
     Behaviour {
         name: "restart at the root, re-escaped",
-        asked: Asked::Nothing,
+        asked: Requested::Nothing,
         fragment: |cut| {
             Some(written(
                 cut.text,
@@ -133,12 +132,12 @@ const BEHAVIOURS: &[Behaviour] = &[
     },
     Behaviour {
         name: "restart at the item",
-        asked: Asked::Nothing,
+        asked: Requested::Nothing,
         fragment: |cut| from_item(cut, Style::default()),
     },
     Behaviour {
         name: "restart at the item, re-indented",
-        asked: Asked::Nothing,
+        asked: Requested::Nothing,
         fragment: |cut| {
             from_item(
                 cut,
@@ -151,13 +150,13 @@ const BEHAVIOURS: &[Behaviour] = &[
     },
     Behaviour {
         name: "overlap with other white space",
-        asked: Asked::Nothing,
+        asked: Requested::Nothing,
         fragment: other_white_space,
     },
 ];
 
-/// A way to join a base and a fragment: the joined text, or nothing if it refuses.
-type Join = fn(&Cut, &str, Asked) -> Option<String>;
+/// Joins a base and a fragment; nothing if it refuses.
+type Join = fn(&Cut, &str, Requested) -> Option<String>;
 
 const JOINS: &[(&str, Join)] = &[
     ("overlock-json", ours),
@@ -175,9 +174,9 @@ const JOINS: &[(&str, Join)] = &[
     }),
 ];
 
-/// How one way to join did with one behaviour.
+/// The results of one way to join with one behaviour.
 #[derive(Clone, Copy, Default)]
-struct Tally {
+struct JoinTally {
     all: usize,
     right: usize,
     refused: usize,
@@ -185,7 +184,7 @@ struct Tally {
     silent: usize,
 }
 
-impl Tally {
+impl JoinTally {
     fn add(&mut self, other: Self) {
         self.all += other.all;
         self.right += other.right;
@@ -205,14 +204,14 @@ impl Tally {
     }
 }
 
-/// Every behaviour at many cuts of many documents.
+/// Simulates every behaviour at many cuts of many documents.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let count = if options.quick { 6 } else { 24 };
     let cuts_each = if options.quick { 20 } else { 60 };
     let mut documents = small(count);
     documents.extend((0..count as u64 / 3).map(|seed| report(6000, seed)));
 
-    let mut sums = [Tally::default(); JOINS.len()];
+    let mut sums = [JoinTally::default(); JOINS.len()];
     let mut table = Table::new([
         "stitching: ours",
         "cuts",
@@ -224,7 +223,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut kept = Vec::new();
     for behaviour in BEHAVIOURS {
         eprintln!("   stitching: {}", behaviour.name);
-        let mut tallies = [Tally::default(); JOINS.len()];
+        let mut tallies = [JoinTally::default(); JOINS.len()];
         for text in &documents {
             let tokens = tokens(text);
             for index in 1..cuts_each {
@@ -268,7 +267,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let shares = tallies.iter().map(|tally| share(tally.right, tally.all));
         table.row([name.to_owned()].into_iter().chain(shares));
     }
-    table.print("Stitching, beside plain rules");
+    table.print("Stitching, compared with simple rules");
 
     let mut table = Table::new([
         "stitching, all behaviours",
@@ -364,27 +363,27 @@ fn other_white_space(cut: &Cut) -> Option<String> {
     Some(written(cut.text, cut.tokens, from, style))
 }
 
-fn ours(cut: &Cut, fragment: &str, asked: Asked) -> Option<String> {
+fn ours(cut: &Cut, fragment: &str, asked: Requested) -> Option<String> {
     let (outcome, text) = stitched(cut, fragment, asked)?;
     outcome.is_accepted().then_some(text)
 }
 
-fn stitched(cut: &Cut, fragment: &str, asked: Asked) -> Option<(Outcome, String)> {
+fn stitched(cut: &Cut, fragment: &str, asked: Requested) -> Option<(Outcome, String)> {
     let mut base = PartialDocument::read(&cut.text[..cut.at]).ok()?;
     let mut options = StitchOptions::default();
     match asked {
-        Asked::Overlap => options.expected_overlap = Some(&cut.asked),
-        Asked::Prefill => options.protocol = Protocol::Prefill,
-        Asked::Nothing => {}
+        Requested::Overlap => options.expected_overlap = Some(&cut.asked),
+        Requested::Prefill => options.protocol = Protocol::Prefill,
+        Requested::Nothing => {}
     }
     let seam = stitch(&mut base, fragment, &options);
     Some((seam.outcome, base.text().to_owned()))
 }
 
-fn judge(cut: &Cut, joined: Option<String>) -> Tally {
-    let mut tally = Tally {
+fn judge(cut: &Cut, joined: Option<String>) -> JoinTally {
+    let mut tally = JoinTally {
         all: 1,
-        ..Tally::default()
+        ..JoinTally::default()
     };
     match joined {
         None => tally.refused = 1,
@@ -395,7 +394,7 @@ fn judge(cut: &Cut, joined: Option<String>) -> Tally {
     tally
 }
 
-/// Shows where ours did not come to the document, or says nothing.
+/// Prints a seam where our result differs from the document.
 fn print_difference(cut: &Cut, fragment: &str, behaviour: &Behaviour) {
     let Some((outcome, text)) = stitched(cut, fragment, behaviour.asked) else {
         return;
@@ -413,7 +412,7 @@ fn print_difference(cut: &Cut, fragment: &str, behaviour: &Behaviour) {
     );
 }
 
-/// The rule everyone starts with: the longest end of the base with which the fragment begins is left out.
+/// The simplest rule: drop the longest prefix of the fragment with which the base ends.
 fn longest_overlap(base: &str, fragment: &str) -> String {
     let overlap = (0..=base.len().min(fragment.len()))
         .rev()

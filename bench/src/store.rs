@@ -1,8 +1,8 @@
-//! How fast is source text kept, found and walked over?
+//! Measures how fast source code is stored, searched and walked.
 //!
-//! Of an engine that works in this process all times are CPU time, as in the other tables; one that
-//! works in another is measured by a clock on the wall. Writing waits for the disk as well, so the
-//! rate by the wall stands beside the other: it tells of the disk, and of whoever else uses it.
+//! Engines in this process are measured by CPU time, as in the other tables, and those in another
+//! process by wall-clock time. Writing also waits for the disk, so it has both rates; the second
+//! depends on the disk and its other users.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,13 +19,13 @@ use crate::clock::{once, shown_time};
 use crate::random::Random;
 use crate::table::Table;
 
-/// How many nodes a file has.
+/// The number of nodes in a file.
 const NODES_PER_FILE: usize = 10;
 
-/// How many files are written at once.
+/// The number of files in a batch.
 const FILES_PER_CALL: usize = 200;
 
-/// How many numbers a vector has, as those of a middling model.
+/// The dimensions of a vector, typical of a medium model.
 const NUMBERS: usize = 768;
 
 const QUERIES: usize = 300;
@@ -45,18 +45,18 @@ const ENGINES: &[Engine] = &[
     },
 ];
 
-/// Where `cargo xtask bench` says that `PostgreSQL` is.
+/// The variable with the address of `PostgreSQL`, set by `cargo xtask bench`.
 const VARIABLE: &str = "OVERLOCK_POSTGRES";
 
 struct Engine {
     name: &'static str,
-    /// How its answers are measured.
+    /// The clock for its queries.
     clock: Clock,
-    /// An empty store of it.
+    /// Opens an empty store.
     open: fn() -> Result<Opened>,
 }
 
-/// What time is measured by.
+/// The clock of a measurement.
 #[derive(Clone, Copy)]
 enum Clock {
     Cpu,
@@ -76,10 +76,10 @@ impl Clock {
     }
 }
 
-/// A store, and what is taken away with it.
+/// A store and its temporary folder.
 struct Opened {
     store: Arc<dyn Store>,
-    /// Where its files are, if they are here.
+    /// The folder of its files, if they are local.
     folder: Option<TempDir>,
 }
 
@@ -101,7 +101,7 @@ fn postgres() -> Result<Opened> {
     Ok(Opened { store, folder })
 }
 
-/// Writes, finds and walks with every engine.
+/// Measures every engine.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let count = if options.quick { 10_000 } else { 100_000 };
     let corpus = Corpus::new(count);
@@ -109,7 +109,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "engine",
         "nodes",
         "nodes/s",
-        "by the wall",
+        "wall clock",
         "edges",
         "size",
         "resolve all",
@@ -139,7 +139,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn measure(opened: &Opened, clock: Clock, corpus: &Corpus) -> Result<Vec<String>> {
     let store = &*opened.store;
-    let files: Vec<NewFile<'_>> = corpus.files.iter().map(File::as_new).collect();
+    let files: Vec<NewFile<'_>> = corpus.files.iter().map(TestFile::as_new).collect();
     let begun = Instant::now();
     let (writing, done) = clock.time(|| {
         files
@@ -218,8 +218,7 @@ fn measure(opened: &Opened, clock: Clock, corpus: &Corpus) -> Result<Vec<String>
     ])
 }
 
-/// The time that half of the questions take at most, and the one that 95 of a hundred do. Each is
-/// asked once before, as the first ones have to read the file.
+/// The median and the 95th percentile of the queries. Each is run once before, to warm the cache.
 fn times<Q, E: std::error::Error + Send + Sync + 'static>(
     clock: Clock,
     questions: &[Q],
@@ -260,26 +259,26 @@ fn size(folder: &TempDir) -> Result<u64> {
     Ok(size)
 }
 
-/// Source text that nobody wrote, but that is as long and as repetitive as what people write.
+/// Generated source text with realistic lengths and repetition.
 struct Corpus {
     count: usize,
     words: Vec<String>,
-    files: Vec<File>,
+    files: Vec<TestFile>,
     vectors: Vec<Vec<f32>>,
 }
 
-struct File {
+struct TestFile {
     path: String,
     nodes: Vec<NewNode>,
     mentions: Vec<Mention>,
 }
 
-struct Asked {
+struct TestQuery {
     text: String,
     vector: Vec<f32>,
 }
 
-impl File {
+impl TestFile {
     fn as_new(&self) -> NewFile<'_> {
         NewFile {
             path: &self.path,
@@ -313,9 +312,8 @@ impl Corpus {
         }
     }
 
-    /// Questions of every sort: words that stand together, names, words by chance, common and rare
-    /// ones.
-    fn queries(&self) -> Vec<Asked> {
+    /// Queries of all kinds: adjacent words, names, and random common and rare words.
+    fn queries(&self) -> Vec<TestQuery> {
         let mut random = Random::new(2);
         let queries = (0..QUERIES).map(|number| {
             let file = &self.files[random.below(self.files.len())];
@@ -342,12 +340,12 @@ impl Corpus {
             };
             let place = random.below(self.vectors.len());
             let vector = near(&self.vectors[place], &mut random);
-            Asked { text, vector }
+            TestQuery { text, vector }
         });
         queries.collect()
     }
 
-    /// Nodes to start from, a few each.
+    /// Sets of nodes to start from.
     fn starts(&self) -> Vec<Vec<NodeId>> {
         let mut random = Random::new(3);
         let starts = (0..QUERIES).map(|_| {
@@ -377,8 +375,8 @@ fn words(random: &mut Random, count: usize) -> Vec<String> {
         .collect()
 }
 
-/// A word, each as often as its place in the list is small. So it is in real code, where the first is
-/// in half of all nodes, the thirtieth in a fifth, and the two-hundredth in a twentieth.
+/// A random word by Zipf's law, as in real code: the first is in half of all nodes, the thirtieth in
+/// a fifth, and the two-hundredth in a twentieth.
 fn chosen<'a>(words: &'a [String], random: &mut Random) -> &'a str {
     let exponent = random.below(1 << 20) as f64 / f64::from(1 << 20);
     let place = (words.len() as f64).powf(exponent);
@@ -399,7 +397,7 @@ fn identifier(words: &[String], random: &mut Random) -> String {
     parts.collect()
 }
 
-fn file(number: usize, names: &[String], words: &[String], random: &mut Random) -> File {
+fn file(number: usize, names: &[String], words: &[String], random: &mut Random) -> TestFile {
     let folder = number % 97;
     let own = &names[number * NODES_PER_FILE..][..NODES_PER_FILE];
     let mut mentions = Vec::new();
@@ -439,7 +437,7 @@ fn file(number: usize, names: &[String], words: &[String], random: &mut Random) 
             metadata: "{}".to_owned(),
         }
     });
-    File {
+    TestFile {
         nodes: nodes.collect(),
         path: format!("src/folder{folder}/part{}/file{number}.cs", number % 13),
         mentions,

@@ -1,8 +1,8 @@
-//! How often is a repaired text what two public suites expect?
+//! Compares repaired texts with two public suites.
 //!
-//! The suites agree with each other on about half, so there is no ground truth:
-//! differences are to be explained, not chased. Ours refuses a text without any
-//! JSON where one suite expects an empty string; that is counted apart.
+//! The suites agree with each other on about half of the cases, so there is no ground truth, and
+//! differences only need an explanation. Ours rejects a text without JSON where one suite expects
+//! an empty string; that is counted separately.
 
 use std::fs;
 use std::path::Path;
@@ -26,11 +26,11 @@ struct Case {
     expected: Value,
 }
 
-/// Agreement of every peer with every suite.
+/// The agreement of every peer with every suite.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let Some(folder) = &options.data else {
         println!(
-            "\n## Suites\n\nThe recorded suites are not there: name their folder with `--data DIR`."
+            "\n## Suites\n\nThe recorded suites are missing: set their folder with `--data DIR`."
         );
         return Ok(());
     };

@@ -1,4 +1,4 @@
-//! Prints tables that are as readable on a terminal as in a document.
+//! Prints tables in Markdown.
 
 /// A table in Markdown, with its columns aligned.
 pub(crate) struct Table {
@@ -53,7 +53,7 @@ impl Table {
     }
 }
 
-/// A share in percent; only all is shown as 100 %.
+/// A percentage, rounded to 100 % only if exact.
 pub(crate) fn share(part: usize, all: usize) -> String {
     if part == all {
         return "100 %".to_owned();

@@ -1,6 +1,6 @@
-//! The tokens of a valid document, to compare two of them and to write one differently.
+//! Tokens of valid JSON, to compare documents and to write them in other styles.
 //!
-//! Written apart from the library on purpose: the judge must not be the judged.
+//! Independent of the library, because it checks the library's results.
 
 use std::fmt::Write;
 
@@ -14,12 +14,12 @@ pub(crate) struct Token {
     pub(crate) end: usize,
 }
 
-/// What a token means, in a form in which equal means equal.
+/// The value of a token, in a canonical form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Open(u8),
     Close(u8),
-    /// A name, as UTF-16 so that half a surrogate pair has a form too.
+    /// A name, as UTF-16 to represent lone surrogates.
     Key(Vec<u16>),
     String(Vec<u16>),
     /// Sign, digits and exponent of ten, without zeros around the digits.
@@ -136,10 +136,10 @@ fn decoded(raw: &str) -> Vec<u16> {
     units
 }
 
-/// How to write tokens again.
+/// A style for writing tokens.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Style {
-    /// Spaces a level; none writes everything on one line.
+    /// Spaces per level; none for a single line.
     pub(crate) indent: Option<usize>,
     /// A space after commas and colons on one line.
     pub(crate) spaces: bool,
@@ -147,7 +147,7 @@ pub(crate) struct Style {
     pub(crate) escapes: bool,
 }
 
-/// Writes the tokens from one of them on to the end of their document in another style.
+/// Writes the tokens from one on in another style.
 pub(crate) fn written(text: &str, tokens: &[Token], from: usize, style: Style) -> String {
     let mut out = String::new();
     let mut depth = tokens[..from]

@@ -1,5 +1,5 @@
-//! Any text is a chat request or is refused with a reason, and what is one comes back as it was
-//! and counts the sum of its parts.
+//! Any text is a chat request or is rejected with a reason. A request is preserved, and its count is
+//! the sum of its parts.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

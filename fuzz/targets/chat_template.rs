@@ -1,4 +1,4 @@
-//! Whatever a chat template says, reading it and rendering a chat with it ends, the same every time.
+//! Reading and rendering any chat template terminates, with the same result every time.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Closing any bytes gives JSON or says that there is none, and changes nothing
-//! of a document that is merely cut.
+//! Closing any bytes gives JSON or reports that there is none. A document that is only cut is not
+//! changed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! On text without a syntax error, the fast scan closes as the validating one does.
+//! Without a syntax error the fast scan closes like the validating one.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ fuzz_target!(|text: &[u8]| {
     if scanner.syntax_error().is_none() {
         assert_eq!(closing, essence(scanner.closing(false)));
     } else if let Some((kept_len, _)) = closing {
-        // Nothing else is promised about text that is not JSON.
+        // Other text has no further guarantees.
         assert!(kept_len <= text.len());
     }
 });

@@ -1,5 +1,5 @@
-//! Any text in any language comes back no longer and not empty, at every level; what says that it
-//! fits does; and every text is classified.
+//! Compacting any text in any language at any level gives no longer and no empty text. A result that
+//! claims to fit does fit, and every text is classified.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Every encoding counts what another implementation counts, stops at a limit exactly when it must,
-//! and truncates to the longest part that fits.
+//! Every encoding counts like a reference implementation, stops exactly at a limit, and truncates to
+//! the longest part that fits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +21,7 @@ fuzz_target!(|input: &[u8]| {
     if let Some(less) = count.checked_sub(1) {
         assert_eq!(encoding.count_up_to(&text, less), None);
     }
-    // All parts are tried, so only short texts are.
+    // Tries all parts, so only for short texts.
     if text.len() > 300 {
         return;
     }

@@ -1,4 +1,4 @@
-//! What was delivered, counted as the document grows, equals a fresh count of the whole.
+//! Counting a document while it grows equals a fresh count of the whole.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

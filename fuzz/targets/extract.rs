@@ -1,4 +1,4 @@
-//! What is extracted lies within the text, and a document alone is extracted whole.
+//! An extracted range lies within the text, and a lone document is extracted completely.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ fuzz_target!(|text: &[u8]| {
     let cleaned = clean_encoding(text);
     assert_eq!(cleaned.text.len() + cleaned.dropped, text.len());
     if let Ok(text) = std::str::from_utf8(text) {
-        assert_eq!(cleaned.text, text, "nothing was to be dropped");
+        assert_eq!(cleaned.text, text, "nothing should be dropped");
     }
 
     let extracted = extract(text);

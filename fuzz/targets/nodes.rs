@@ -1,4 +1,4 @@
-//! Any text in any reading comes apart into nodes that lie in one another and lose nothing.
+//! Any text in any language is split into nested nodes without losing anything.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
             reached[parent] = node.span.end;
         }
         for inside in &node.inside {
-            // What is left out of it in its parent's text is in its own, or in that of a child.
+            // Text missing from the parent is in the node or in its children.
             assert!(node.span.start <= inside.start && inside.end <= node.span.end);
             assert!(text.get(inside.clone()).is_some());
         }

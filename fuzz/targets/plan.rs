@@ -1,5 +1,5 @@
-//! Every plan of any request fits its window, sends the last user message and all that follows it,
-//! counts what it sends, and planning that again changes nothing.
+//! Every plan fits its window, keeps the last user message and everything after it, and counts what
+//! it sends. Planning the result again changes nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -37,7 +37,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(request.rewrite(&again), sent);
 });
 
-/// Where the last user message is; without one the whole conversation is open.
+/// The index of the last user message; 0 without one, as the whole conversation is open.
 fn open_turn(request: &ChatRequest) -> usize {
     let messages: Vec<_> = request.messages().collect();
     let is_user = |place: &usize| messages[*place].role() == ChatRole::User;

@@ -1,4 +1,4 @@
-//! Rendering any bytes ends, and never exceeds its limit.
+//! Rendering any bytes terminates and never exceeds its limit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

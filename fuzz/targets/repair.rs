@@ -1,4 +1,4 @@
-//! What repair returns parses, and what parses already comes back byte for byte.
+//! Repaired text parses, and valid JSON is returned byte for byte.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

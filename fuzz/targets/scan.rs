@@ -1,5 +1,5 @@
-//! A text in pieces leaves the scanner as the text in one piece does, also when
-//! the state was stored in between; and it is complete when others parse it.
+//! Scanning a text in pieces, also with the state stored in between, equals scanning it at once. It
+//! is complete exactly when another parser accepts it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(scanner, whole, "pieces differ from the whole");
 
     let complete = whole.is_complete() && whole.syntax_error().is_none();
-    // Whether bytes are UTF-8 is not the scanner's question.
+    // The scanner does not check UTF-8.
     if let Ok(text) = std::str::from_utf8(text) {
         assert_eq!(complete, parses(text), "another parser disagrees");
     }

@@ -1,7 +1,7 @@
-//! A join keeps the base, but for half an escape at its end, and leaves a valid beginning of
-//! JSON; a refusal changes nothing.
+//! A join keeps the base, except for half an escape at its end, and gives a valid prefix of JSON. A
+//! rejection changes nothing.
 //!
-//! The input is a base, a fragment, and perhaps the overlap that was asked for.
+//! The input is a base, a fragment, and optionally the requested overlap.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -60,8 +60,8 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// The base without the escape sequence or surrogate pair in which it may end: a fragment may
-/// write that anew.
+/// The base without an incomplete escape sequence or surrogate pair at its end, which a fragment may
+/// rewrite.
 fn settled(base: &str) -> &str {
     let longest = r"\ud83c\udf0".len();
     let tail = base.len().saturating_sub(longest);

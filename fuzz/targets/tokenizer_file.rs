@@ -1,5 +1,5 @@
-//! Whatever bytes a tokenizer file holds, reading it ends; and if it is one, what it truncates to
-//! so many tokens counts no more than that.
+//! Reading any bytes as a tokenizer file terminates. Text that it truncates to a number of tokens
+//! has at most that many.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

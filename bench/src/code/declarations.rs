@@ -1,4 +1,4 @@
-//! What an outline keeps of the declarations of C#.
+//! The C# declarations that an outline keeps.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tree_sitter::{Node, Tree};
 
 use super::{File, Kept, parse, walk};
 
-/// Notes which declarations of a file are in its outline, if the file parses.
+/// Records which declarations of a file are in its outline, if the file parses.
 pub(super) fn compare(file: &File, outline: &str, kept: &mut Kept, differences: bool) {
     let tree = parse(&file.text);
     if tree.root_node().has_error() {
@@ -28,7 +28,7 @@ pub(super) fn compare(file: &File, outline: &str, kept: &mut Kept, differences: 
     }
 }
 
-/// An outline that parses: a mark is no code, but a body without one is.
+/// The outline as valid C#: marks are replaced by empty bodies.
 fn without_marks(outline: &str) -> String {
     let mut out = String::new();
     let mut rest = outline;
@@ -52,7 +52,7 @@ fn without_marks(outline: &str) -> String {
     out + rest
 }
 
-/// Notes which declarations of a file are anywhere in what somebody made of it, white space aside.
+/// Records which declarations of a file are anywhere in a text, ignoring white space.
 pub(super) fn look_for(file: &File, made: Option<&str>, kept: &mut Kept) {
     let tree = parse(&file.text);
     let Some(made) = made.filter(|_| !tree.root_node().has_error()) else {
@@ -65,7 +65,7 @@ pub(super) fn look_for(file: &File, made: Option<&str>, kept: &mut Kept) {
     }
 }
 
-/// A kind of declaration, and what is declared.
+/// A kind of declaration, and the declaration.
 type Declaration = (&'static str, String);
 
 fn declarations(tree: &Tree, text: &str) -> Vec<Declaration> {

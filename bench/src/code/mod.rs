@@ -1,8 +1,8 @@
-//! Classification, compaction and outlines of source text, on real repositories.
+//! Checks classification, compaction and outlines on real repositories.
 //!
-//! `--corpus DIR` holds one folder for each repository. Labels come from the names of files, and
-//! the judges from others: the leaves of tree-sitter for C#, the tokenizer of `sqlparser` for SQL.
-//! Where a judge fails on the original there is nothing to compare, and that is counted.
+//! `--corpus DIR` has one folder per repository. Labels come from file names. The references are the
+//! leaves of tree-sitter for C# and the tokenizer of `sqlparser` for SQL. Files that the reference
+//! cannot read are counted separately.
 
 mod declarations;
 mod repomix;
@@ -24,7 +24,7 @@ use crate::Options;
 use crate::clock::{once, rate};
 use crate::table::{Table, share};
 
-/// Longer files are data, and say nothing about code.
+/// Longer files are usually data, not code.
 const LONGEST: usize = 64 * 1024;
 
 /// Prints the tables, if there is a corpus.
@@ -103,7 +103,7 @@ impl Repository {
             .filter(move |file| kinds.contains(&file.kind.as_str()) && file.text.len() <= LONGEST)
     }
 
-    /// Which SQL its files are most likely written in, told by its name.
+    /// The likely SQL dialect, by the name of the repository.
     fn dialect(&self) -> Box<dyn Dialect> {
         let name = self.name.to_lowercase();
         let is = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -116,7 +116,7 @@ impl Repository {
     }
 }
 
-/// UTF-8, or UTF-16 with its mark, as the tools of Microsoft write it.
+/// Decodes UTF-8, or UTF-16 with a byte order mark, as tools of Microsoft write it.
 fn decoded(bytes: &[u8]) -> Option<String> {
     let text = match bytes {
         [0xff, 0xfe, rest @ ..] => {
@@ -133,7 +133,7 @@ fn decoded(bytes: &[u8]) -> Option<String> {
 
 const SQL: &[&str] = &["sql", "pks", "pkb", "pls", "prc", "fnc", "trg"];
 
-/// What a file is, by the end of its name.
+/// The language of a file, by the end of its name.
 fn label(kind: &str) -> Option<&'static str> {
     match kind {
         "cs" | "vb" | "csproj" | "vbproj" | "config" | "cshtml" | "razor" | "props" | "targets" => {
@@ -205,7 +205,7 @@ impl Sums {
         let judged = if language == "C#" {
             let (before, parsed) = leaves(&file.text);
             let same = before == leaves(&compacted.text).0;
-            // An error is recovered from as the white space has it, so a tree with one is no judge.
+            // Error recovery depends on white space, so a tree with errors is no reference.
             (same || parsed).then_some(same)
         } else {
             let dialect = repository.dialect();
@@ -321,14 +321,14 @@ fn outlines(repositories: &[Repository], differences: bool) {
             of_peer.saved(),
         ]);
         table.print(&format!(
-            "Outline of {language}, documentation dropped, beside Repomix {} --compress",
+            "Outline of {language}, documentation dropped, compared with Repomix {} --compress",
             repomix::VERSION
         ));
         kept.print(language, &kept_by_peer);
     }
 }
 
-/// How much there is of each kind in the files, and how much of it is gone.
+/// The number of things of each kind in the files, and how many are lost.
 #[derive(Default)]
 struct Kept(BTreeMap<&'static str, (usize, usize)>);
 
@@ -351,7 +351,7 @@ impl Kept {
             ]);
         }
         table.print(&format!(
-            "What is kept of {language}: ours parsed again, of Repomix what is anywhere in the text"
+            "Kept of {language}: ours parsed again, Repomix anywhere in the text"
         ));
     }
 }
@@ -369,7 +369,7 @@ fn parse(text: &str) -> Tree {
     parser
         .set_language(&tree_sitter_c_sharp::LANGUAGE.into())
         .expect("the grammar and the library are of the same time");
-    parser.parse(text, None).expect("nobody stops the parser")
+    parser.parse(text, None).expect("the parser has no limit")
 }
 
 /// Visits nodes in the order of the text; the visitor says whether to go inside.
@@ -387,7 +387,7 @@ fn walk(tree: &Tree, mut enters: impl FnMut(Node<'_>) -> bool) {
     }
 }
 
-/// What tree-sitter reads, without comments and regions; and whether it reads all of it.
+/// The tokens of tree-sitter without comments and regions, and whether there are no errors.
 fn leaves(text: &str) -> (Vec<(u16, &str)>, bool) {
     let tree = parse(text);
     let mut leaves = Vec::new();

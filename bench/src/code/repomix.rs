@@ -1,4 +1,4 @@
-//! Repomix with `--compress`, as it comes from its registry.
+//! Repomix with `--compress`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::outside::{node_package, peers_folder};
 
 pub(super) const VERSION: &str = "1.14.0";
 
-/// What it makes of each file of a repository.
+/// Its output for each file of a repository.
 pub(super) fn compressed(
     repository: &Repository,
     language: &str,

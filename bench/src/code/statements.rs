@@ -1,4 +1,4 @@
-//! What an outline keeps of the statements of SQL, as the tokens of `sqlparser` tell it.
+//! The parts of SQL statements that an outline keeps, by the tokens of `sqlparser`.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{File, Kept, sql_tokens};
 /// A kind of thing, and its name.
 type Named = (&'static str, String);
 
-/// Notes what of a file is named in its outline too, if the judge can read the file.
+/// Records which names of a file are in its outline, if `sqlparser` can read the file.
 pub(super) fn compare(
     file: &File,
     outline: &str,
@@ -21,7 +21,7 @@ pub(super) fn compare(
     let Some(before) = sql_tokens(&without_prose(&file.text), dialect) else {
         return;
     };
-    // A mark is no SQL.
+    // A mark is not SQL.
     let outline = without_prose(outline).replace('…', " ");
     let after = sql_tokens(&outline, dialect).map_or_else(BTreeSet::new, |it| named(&it));
     for thing in named(&before) {
@@ -33,7 +33,7 @@ pub(super) fn compare(
     }
 }
 
-/// The text without the lines that SQL*Plus reads: remarks, messages and the names of files.
+/// The text without SQL*Plus commands: remarks, messages and file names.
 fn without_prose(text: &str) -> String {
     let is_prose = |line: &&str| {
         let word = line.split_whitespace().next().unwrap_or_default();
@@ -51,7 +51,7 @@ fn named(tokens: &[Token]) -> BTreeSet<Named> {
     while let Some(word) = reader.next_word() {
         match word.as_str() {
             "create" => reader.created(&mut found),
-            // What it reads is a cursor, and variables are what it writes.
+            // It reads a cursor and writes variables.
             "fetch" | "close" | "immediate" | "grant" | "revoke" | "copy" => reader.end(),
             "from" | "join" | "into" | "update" | "merge" => {
                 reader.skip(&["into", "only", "table"]);
@@ -69,7 +69,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The next unquoted word, in lower case; whatever is before it is passed.
+    /// The next unquoted word, in lower case. Other tokens are skipped.
     fn next_word(&mut self) -> Option<String> {
         while let Some(token) = self.tokens.get(self.at) {
             self.at += 1;
@@ -98,7 +98,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A name with its parts; nothing if something else follows.
+    /// A qualified name; nothing if another token follows.
     fn name(&mut self) -> Option<String> {
         let mut name = self.peek_word()?;
         self.at += 1;
@@ -112,7 +112,7 @@ impl Reader<'_> {
         Some(name)
     }
 
-    /// A table by its name, which is no variable, no function and no word of the language.
+    /// A table name; nothing for a variable, a function or a keyword.
     fn table(&mut self) -> Option<Named> {
         const NO_TABLE: &[&str] = &["select", "lateral", "unnest", "set", "of", "the"];
         let name = self.name()?;
@@ -129,7 +129,7 @@ impl Reader<'_> {
         self.at += rest.iter().position(is_end).unwrap_or(rest.len());
     }
 
-    /// What a `CREATE` makes, with its parameters or columns.
+    /// The object of a `CREATE`, with its parameters or columns.
     fn created(&mut self, found: &mut BTreeSet<Named>) {
         self.skip(&[
             "or",
@@ -164,7 +164,7 @@ impl Reader<'_> {
         found.insert((kind, name));
     }
 
-    /// The parameters of T-SQL, which are told by their sign.
+    /// The parameters of T-SQL, which begin with `@`.
     fn variables(&self, owner: &str, found: &mut BTreeSet<Named>) {
         for token in &self.tokens[self.at..] {
             let Token::Word(word) = token else {

@@ -1,4 +1,4 @@
-//! The one who asks, over connections that stay open, in a process of its own.
+//! The client, in a separate process with persistent connections.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,47 +16,51 @@ use tokio::runtime::Runtime;
 
 use super::{CHILD, KEY, request};
 
-/// What came of many requests.
-pub(super) struct Asked {
-    /// Those that got a whole answer.
+/// The result of many requests.
+pub(super) struct Answers {
+    /// The number of complete answers.
     pub(super) answered: usize,
 }
 
-/// What came of streams, one after the other.
+/// The result of consecutive streams.
 pub(super) struct Streamed {
     /// The median time until the first byte of the body.
     pub(super) first_byte: Duration,
     /// The median time until the end.
     pub(super) total: Duration,
-    /// The longest that any of them took.
+    /// The longest time of all.
     pub(super) longest: Duration,
 }
 
-/// Whether somebody answers there.
+/// Whether a server answers at an address.
 pub(super) fn probe(address: &str) -> Result<()> {
     let asking = ask_one_by_one(address.to_owned(), 1);
     Runtime::new()?.block_on(asking).map(|_| ())
 }
 
-/// Has another process send so many requests over so many connections.
-pub(super) fn asked(address: &str, requests: usize, connections: usize) -> Result<Asked> {
+/// Sends requests over several connections, from another process.
+pub(super) fn asked(address: &str, requests: usize, connections: usize) -> Result<Answers> {
     let told = in_a_child(&[
         "ask",
         address,
         &requests.to_string(),
         &connections.to_string(),
     ])?;
-    let answered = told["answered"].as_u64().context("it does not say")?;
-    Ok(Asked {
+    let answered = told["answered"]
+        .as_u64()
+        .context("the client reported no result")?;
+    Ok(Answers {
         answered: usize::try_from(answered)?,
     })
 }
 
-/// Has another process ask for so many streams over one connection.
+/// Requests streams over one connection, from another process.
 pub(super) fn streamed(address: &str, streams: usize) -> Result<Streamed> {
     let told = in_a_child(&["stream", address, &streams.to_string()])?;
     let time = |name: &str| -> Result<Duration> {
-        let seconds = told[name].as_f64().context("it does not say")?;
+        let seconds = told[name]
+            .as_f64()
+            .context("the client reported no result")?;
         Ok(Duration::from_secs_f64(seconds))
     };
     Ok(Streamed {
@@ -78,7 +82,7 @@ fn in_a_child(arguments: &[&str]) -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Sends requests in this process, and prints how many were answered.
+/// Sends requests from this process and prints the number of answers.
 pub(super) fn ask(address: &str, requests: usize, connections: usize) -> Result<()> {
     let answered = Runtime::new()?.block_on(async {
         let tasks: Vec<_> = (0..connections)
@@ -105,13 +109,13 @@ async fn ask_one_by_one(address: String, requests: usize) -> Result<usize> {
         let answer = answer.into_body().collect().await?.to_bytes();
         let answer: Value = serde_json::from_slice(&answer)?;
         if answer["choices"][0]["finish_reason"] != "stop" {
-            bail!("this is no answer: {answer}");
+            bail!("not an answer: {answer}");
         }
     }
     Ok(requests)
 }
 
-/// Asks for streams in this process, and prints how long they took.
+/// Requests streams from this process and prints their times.
 pub(super) fn stream(address: &str, streams: usize) -> Result<()> {
     let (mut first_bytes, mut totals) = (Vec::new(), Vec::new());
     Runtime::new()?.block_on(async {
@@ -129,7 +133,7 @@ pub(super) fn stream(address: &str, streams: usize) -> Result<()> {
                 }
             }
             if !all.ends_with(b"data: [DONE]\n\n") {
-                bail!("this stream has no end: {}", String::from_utf8_lossy(&all));
+                bail!("incomplete stream: {}", String::from_utf8_lossy(&all));
             }
             first_bytes.push(first_byte.unwrap_or_default());
             totals.push(begun.elapsed());
@@ -151,7 +155,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// A connection that is used again and again.
+/// A persistent connection.
 struct Connection {
     sender: SendRequest<Full<Bytes>>,
     host: String,

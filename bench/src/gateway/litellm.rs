@@ -1,4 +1,4 @@
-//! LiteLLM's proxy, which is written in Python.
+//! LiteLLM's proxy, in Python.
 
 use std::fs;
 use std::net::TcpListener;
@@ -16,15 +16,15 @@ use crate::outside::{peers_folder, python_environment};
 
 const PACKAGE: &str = "litellm[proxy]==1.106.2";
 
-/// It takes its time.
+/// How long it may take to start.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Installs it if it is not there, starts it, and waits until it answers.
+/// Installs it if necessary, starts it, and waits until it answers.
 pub(super) fn start(upstream: &str, folder: &Path) -> Result<Process> {
     eprintln!("   starting the proxy of LiteLLM");
     let python = python_environment(&peers_folder()?.join("litellm-proxy"), &[PACKAGE])?;
     let config = folder.join("litellm.json");
-    // Its settings are YAML, of which JSON is a part.
+    // Its settings are YAML, which includes JSON.
     let settings = json!({ "model_list": [{
         "model_name": "gpt-4o",
         "litellm_params": {
@@ -39,7 +39,7 @@ pub(super) fn start(upstream: &str, folder: &Path) -> Result<Process> {
         .args(["--host", "127.0.0.1", "--port", &address.port().to_string()])
         .arg("--config")
         .arg(&config)
-        // Nothing is asked for over the network.
+        // Prevents requests to the network.
         .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         .env("LITELLM_LOG", "ERROR")
         .stdin(Stdio::null())

@@ -1,10 +1,9 @@
-//! What does it cost to have the gateway between a client and a model?
+//! Measures the cost of gateways between a client and a model.
 //!
-//! Everybody stands between the same client and the same upstream, on loopback, each in a process
-//! of its own: a proxy that does nothing but pass on, the same counting every request, ours, and
-//! LiteLLM's. They take turns, and the CPU time of each is that of its process, on all of its
-//! threads. What counting costs is the difference of the first two: in a loop of its own it would
-//! cost half as much, because everything that it needs would be at hand.
+//! Each runs in its own process between the same client and upstream, on loopback: a bare proxy, the
+//! same proxy counting every request, our gateway, and LiteLLM. They are measured in turns, by the
+//! CPU time of their processes. The cost of counting is the difference of the first two; measured
+//! in a tight loop it would seem half as large, because of warm caches.
 
 mod client;
 mod litellm;
@@ -20,13 +19,13 @@ use tempfile::TempDir;
 use crate::Options;
 use crate::clock::shown_time;
 use crate::table::Table;
-use client::{Asked, Streamed};
+use client::{Answers, Streamed};
 use process::Process;
 
-/// The hidden command that is one of the parties in this process.
+/// The hidden command that runs one of the processes.
 pub(crate) const CHILD: &str = "--gateway-party";
 
-/// Is one of the parties: a server until its standard input ends, or the client.
+/// Runs a server until its standard input ends, or the client.
 pub(crate) fn run_in_this_process(party: &str, arguments: &[String]) -> Result<()> {
     match (party, arguments) {
         ("upstream", []) => servers::upstream(),
@@ -38,14 +37,14 @@ pub(crate) fn run_in_this_process(party: &str, arguments: &[String]) -> Result<(
             client::ask(address, requests.parse()?, connections.parse()?)
         }
         ("stream", [address, streams]) => client::stream(address, streams.parse()?),
-        _ => bail!("there is no party `{party}` with {arguments:?}"),
+        _ => bail!("unknown process `{party}` with {arguments:?}"),
     }
 }
 
-/// Who is asked.
+/// The model in requests.
 const MODEL: &str = "gpt-4o";
 
-/// What the client sends, all the time.
+/// The request that the client sends.
 fn request(streams: bool) -> Value {
     json!({
         "model": MODEL,
@@ -65,16 +64,16 @@ fn request(streams: bool) -> Value {
     })
 }
 
-/// What the client shows. It opens nothing, but LiteLLM refuses to start without one that is long.
+/// The API key, which only LiteLLM requires.
 const KEY: &str = "sk-measured-on-loopback-0123456789abcdefghij";
 
 const CONNECTIONS: usize = 8;
 
-/// One that stands between, and what was seen of it.
+/// A gateway and its measurements.
 struct Between {
     name: String,
     process: Process,
-    /// LiteLLM takes so long that fewer requests tell as much.
+    /// Fewer for LiteLLM, which is slow.
     requests: usize,
     streams: usize,
     at_rest: u64,
@@ -84,7 +83,7 @@ struct Between {
 
 impl Between {
     fn new(name: &str, process: Process, requests: usize, streams: usize) -> Result<Self> {
-        // The first request has a tokenizer read, if there is one, and connections made.
+        // The first request loads a tokenizer and opens connections.
         client::asked(&process.address, CONNECTIONS, CONNECTIONS)
             .with_context(|| format!("{name} does not answer"))?;
         Ok(Self {
@@ -100,7 +99,8 @@ impl Between {
 
     fn round(&mut self) -> Result<()> {
         let before = self.process.cpu_time()?;
-        let Asked { answered } = client::asked(&self.process.address, self.requests, CONNECTIONS)?;
+        let Answers { answered } =
+            client::asked(&self.process.address, self.requests, CONNECTIONS)?;
         if answered != self.requests {
             bail!("{} answered {answered} of {}", self.name, self.requests);
         }
@@ -112,7 +112,7 @@ impl Between {
         Ok(())
     }
 
-    /// The least CPU time for one request.
+    /// The smallest CPU time for one request.
     fn least(&self) -> Duration {
         self.rounds.iter().min().copied().unwrap_or_default()
     }
@@ -137,7 +137,7 @@ impl Between {
     }
 }
 
-/// Sends the same through everybody.
+/// Sends the same requests through all gateways.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let (rounds, requests, streams) = if options.quick {
         (2, 2_000, 50)
@@ -195,14 +195,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn print(all: &[Between], missing: Option<String>) -> Result<()> {
     let [bare, counting, ..] = all else {
-        bail!("nobody was measured");
+        bail!("nothing was measured");
     };
     let count = counting.least().saturating_sub(bare.least());
     let mut table = Table::new([
         "not streaming, CPU time for a request",
         "least",
         "most",
-        "beside the bare proxy",
+        "relative to the bare proxy",
         "the same without the count",
         "memory at rest",
         "after the load",
@@ -228,9 +228,9 @@ fn print(all: &[Between], missing: Option<String>) -> Result<()> {
     let mut table = Table::new([
         "one short stream, medians",
         "first byte",
-        "beside the bare proxy",
+        "relative to the bare proxy",
         "total",
-        "beside the bare proxy",
+        "relative to the bare proxy",
         "longest of all",
     ]);
     for between in all {

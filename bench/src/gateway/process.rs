@@ -1,4 +1,4 @@
-//! A server in a process of its own, and what the system says of it.
+//! A server in a separate process, with its CPU time and memory.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,15 +9,15 @@ use anyhow::{Context, Result};
 
 use super::CHILD;
 
-/// A process that is ended when this is dropped.
+/// A process that is stopped on drop.
 pub(super) struct Process {
     child: Child,
-    /// Where it listens, such as `127.0.0.1:4000`.
+    /// The address at which it listens, such as `127.0.0.1:4000`.
     pub(super) address: String,
 }
 
 impl Process {
-    /// Starts one of the parties of this program, which says where it listens.
+    /// Starts a process of this program, which prints its address.
     pub(super) fn own(party: &str, arguments: &[&str]) -> Result<Self> {
         let child = Command::new(std::env::current_exe()?)
             .args([CHILD, party])
@@ -33,12 +33,12 @@ impl Process {
         Ok(process)
     }
 
-    /// One that was started and listens there.
+    /// A process that was started and listens at an address.
     pub(super) fn of(child: Child, address: String) -> Self {
         Self { child, address }
     }
 
-    /// The CPU time until now of all threads that it has.
+    /// The CPU time so far, over all threads.
     pub(super) fn cpu_time(&self) -> Result<Duration> {
         let mut all = Duration::ZERO;
         for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
@@ -51,14 +51,14 @@ impl Process {
         Ok(all)
     }
 
-    /// The bytes of memory that it holds.
+    /// Its resident memory in bytes.
     pub(super) fn memory(&self) -> Result<u64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(path)?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes: u64 = line
             .and_then(|line| line.trim().strip_suffix(" kB"))
-            .context("the system does not say how much memory it holds")?
+            .context("the system does not report its memory")?
             .parse()?;
         Ok(kilobytes * 1024)
     }
@@ -66,7 +66,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

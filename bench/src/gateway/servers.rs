@@ -1,4 +1,4 @@
-//! Those who answer: an upstream that knows its lines, a proxy that only passes on, and ours.
+//! The servers: a scripted upstream, a bare proxy, and our gateway.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -31,7 +31,7 @@ use super::MODEL;
 
 type Body = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Answers every request at once: a stream if it asks for one.
+/// Answers every request immediately, streamed if requested.
 pub(super) fn upstream() -> Result<()> {
     serve(|request| async move {
         let body = request.into_body().collect().await?.to_bytes();
@@ -48,12 +48,12 @@ pub(super) fn upstream() -> Result<()> {
     })
 }
 
-/// Passes everything on and back, and looks at nothing.
+/// Forwards everything unchanged.
 pub(super) fn bare(upstream: &str) -> Result<()> {
     proxy(upstream, async |request| Ok(request))
 }
 
-/// The same, but reads every request and makes its plan, of which nothing is used.
+/// The same, but plans every request without using the plan.
 pub(super) fn counting(upstream: &str) -> Result<()> {
     let found = Models::default().find(MODEL);
     let options = PlanOptions::for_model(&found.model);
@@ -72,7 +72,7 @@ pub(super) fn counting(upstream: &str) -> Result<()> {
     })
 }
 
-/// A proxy that does something with every request before it passes it on.
+/// A proxy that does something with every request before it forwards it.
 fn proxy<B, F, A>(upstream: &str, prepare: F) -> Result<()>
 where
     B: HttpBody + Send + Unpin + 'static,
@@ -99,7 +99,7 @@ where
     })
 }
 
-/// Ours, as `overlock serve` has it; with a store it records, without one it does not.
+/// Our gateway as in `overlock serve`; it records if it has a store.
 pub(super) fn ours(upstream: &str, store: Option<&str>) -> Result<()> {
     let runtime = Runtime::new()?;
     let mut settings = Settings::new(Upstream::new(format!("http://{upstream}/v1")));
@@ -148,14 +148,14 @@ where
     })
 }
 
-/// Listens somewhere, and says where.
+/// Listens at a free port and prints the address.
 async fn listener() -> Result<TcpListener> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);
     Ok(listener)
 }
 
-/// Whoever started this process holds its input, so that it does not outlive them.
+/// Waits until the parent process closes our input, or ends.
 async fn until_the_input_ends() -> Result<()> {
     let read = || std::io::stdin().read_to_end(&mut Vec::new());
     tokio::task::spawn_blocking(read).await??;
@@ -179,7 +179,7 @@ const WORDS: [&str; 20] = [
     " a", " longer", " one", " of", " 1.80", " m", " is", " 9.90", " more.",
 ];
 
-/// The same word by word, each of which goes out before the next is there.
+/// The same word by word, each sent before the next is produced.
 fn events() -> Body {
     let chunk = |delta: Value, finish: Option<&str>| {
         json!({
