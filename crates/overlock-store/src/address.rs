@@ -1,4 +1,4 @@
-//! Where is the store?
+//! Addresses of stores.
 
 use std::fmt::{self, Debug, Display, Formatter, Write};
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ pub enum StoreAddress {
     Postgres(Box<PostgresAddress>),
 }
 
-/// The address of a store in `PostgreSQL`. However it is shown, the password is not.
+/// The address of a store in `PostgreSQL`. Neither `Display` nor `Debug` shows the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostgresAddress {
-    /// Who connects.
+    /// The user name.
     pub user: String,
-    /// What they show; without one it is looked for in the variable `PGPASSWORD`.
+    /// The password; if there is none, the variable `PGPASSWORD` is used.
     pub password: Option<Password>,
-    /// The machine: a name or an address.
+    /// The host name or IP address.
     pub host: String,
     /// The port.
     pub port: u16,
@@ -29,22 +29,22 @@ pub struct PostgresAddress {
     pub database: String,
     /// The schema with the tables, `?schema=NAME`. Only lower case letters, digits and underscores.
     pub schema: String,
-    /// Whether the way there is encrypted, `?sslmode=…`.
+    /// Whether the connection is encrypted, `?sslmode=…`.
     pub encryption: Encryption,
-    /// Who vouches for the server besides those whom the system trusts, `?sslrootcert=FILE`.
+    /// Root certificates to trust in addition to those of the system, `?sslrootcert=FILE`.
     pub root_certificate: Option<PathBuf>,
-    /// How long it may take to connect, `?connect_timeout=SECONDS`.
+    /// The timeout for connecting, `?connect_timeout=SECONDS`.
     pub connect_timeout: Duration,
 }
 
-/// Whether the way to a server is encrypted.
+/// Whether the connection to a server is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encryption {
-    /// It is not.
+    /// Not encrypted.
     Disable,
-    /// It is if the server can; whose the server is is not looked at.
+    /// Encrypted if the server supports it. Its certificate is not verified.
     Prefer,
-    /// It is, and the server must show a certificate for its name.
+    /// Encrypted, with a valid certificate for the name of the server.
     Require,
 }
 
@@ -60,7 +60,7 @@ impl Encryption {
     }
 }
 
-/// A password, which no message shows.
+/// A password. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(pub String);
 
@@ -70,17 +70,17 @@ impl Debug for Password {
     }
 }
 
-/// What stands for a password.
+/// Shown in place of a password.
 const HIDDEN: &str = "…";
 
 const PORT: u16 = 5432;
 const SCHEMA: &str = "overlock";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest name that `PostgreSQL` keeps whole.
+/// The longest identifier of `PostgreSQL`.
 const LONGEST_NAME: usize = 63;
 
-/// An address that names no store.
+/// A text that is not the address of a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{address}` is not the address of a store: {}it should look like `sqlite://runs.db`, `sqlite:///var/lib/overlock/runs.db` or `postgres://user:password@host:5432/database`",
@@ -89,7 +89,7 @@ const LONGEST_NAME: usize = 63;
 pub struct AddressError {
     /// The address, without what may be a password.
     pub address: String,
-    /// What is wrong with it, if it is nearly one.
+    /// What is wrong with it, if this is known.
     pub reason: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl FromStr for StoreAddress {
             reason,
         };
         if let Some(file) = address.strip_prefix("sqlite://") {
-            // What SQLite reads these as is gone with the process, or is another file.
+            // SQLite reads these as a database in memory or as a URI.
             let is_file = !file.is_empty() && file != ":memory:" && !file.starts_with("file:");
             if has_password(file) {
                 return Err(wrong(Some("a file has no user and no password".to_owned())));
@@ -122,17 +122,17 @@ impl FromStr for StoreAddress {
 }
 
 impl PostgresAddress {
-    /// Reads what follows the scheme; what is wrong with it, without its password.
+    /// Reads what follows the scheme. The error message does not contain the password.
     fn read(rest: &str) -> Result<Self, String> {
-        // Whatever is before the last `@` that can be one is who connects: a password with a `/` or
-        // a `?` that is not encoded must not become part of anything that is shown.
-        let (who, place) = rest.rsplit_once('@').ok_or("it names no user")?;
-        let (user, password) = match who.split_once(':') {
+        // The user and the password end at the last `@`: a password with an unencoded `/` or `?` must
+        // not become a part that is shown.
+        let (credentials, location) = rest.rsplit_once('@').ok_or("it names no user")?;
+        let (user, password) = match credentials.split_once(':') {
             Some((user, password)) => (user, Some(decoded(password)?)),
-            None => (who, None),
+            None => (credentials, None),
         };
-        let (place, parameters) = place.split_once('?').unwrap_or((place, ""));
-        let (server, database) = place.split_once('/').ok_or("it names no database")?;
+        let (location, parameters) = location.split_once('?').unwrap_or((location, ""));
+        let (server, database) = location.split_once('/').ok_or("it names no database")?;
         let (host, port) = host_and_port(server)?;
         let mut address = Self {
             user: decoded(user)?,
@@ -194,7 +194,7 @@ impl PostgresAddress {
 
 fn host_and_port(server: &str) -> Result<(String, u16), String> {
     let (host, port) = match server.strip_prefix('[') {
-        // An address of version 6, which is full of colons.
+        // An IPv6 address contains colons.
         Some(bracketed) => {
             let (host, rest) = bracketed.split_once(']').ok_or("a `]` is missing")?;
             (host, rest.strip_prefix(':'))
@@ -221,7 +221,7 @@ fn host_and_port(server: &str) -> Result<(String, u16), String> {
 fn is_schema(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
     let starts = name.bytes().next().is_some_and(is_letter);
-    // The names that begin so are the server's own.
+    // Names that begin with `pg_` are reserved.
     starts
         && name.len() <= LONGEST_NAME
         && !name.starts_with("pg_")
@@ -230,9 +230,9 @@ fn is_schema(name: &str) -> bool {
             .all(|byte| is_letter(byte) || byte.is_ascii_digit())
 }
 
-/// A part of an address without its percent signs.
+/// Decodes percent signs in a part of an address.
 fn decoded(text: &str) -> Result<String, String> {
-    let wrong = "a `%` must be followed by two hexadecimal digits, and make a text with them";
+    let wrong = "a `%` must be followed by two hexadecimal digits that encode UTF-8";
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -255,55 +255,55 @@ fn decoded(text: &str) -> Result<String, String> {
     }
 }
 
-/// A part of an address with percent signs for what means something there.
+/// Encodes a part of an address with percent signs.
 fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             encoded.push(char::from(byte));
         } else {
-            let _ = write!(encoded, "%{byte:02X}"); // a string takes everything
+            let _ = write!(encoded, "%{byte:02X}"); // writing to a string cannot fail
         }
         encoded
     })
 }
 
-/// An address to be shown, whatever is wrong with it.
+/// An address, valid or not, without its password.
 fn without_password(address: &str) -> String {
     if let Some(file) = address.strip_prefix("sqlite://")
         && !has_password(file)
     {
         return address.to_owned();
     }
-    // As other programs write it: `host=… password=…`.
+    // The format of libpq: `host=… password=…`.
     if !address.contains("://") && address.contains('=') {
         return HIDDEN.to_owned();
     }
     let scheme = address.split("://").next().unwrap_or_default();
-    // Anything else before `://` may be a user whose password begins with slashes.
+    // Anything else before `://` may be a user name followed by a password that begins with slashes.
     let is_known = ["sqlite", "postgres"]
         .iter()
         .any(|it| scheme.starts_with(it));
     let is_scheme =
         is_known && scheme != address && scheme.bytes().all(|it| it.is_ascii_lowercase());
     let (scheme, rest) = address.split_at(if is_scheme { scheme.len() + 3 } else { 0 });
-    // What follows the last `@` can be shown, but for parameters, which may hold a password too.
-    let (who, place) = match rest.rsplit_once('@') {
-        Some((who, place)) => (who, format!("@{place}")),
+    // The part after the last `@` is shown without its parameters, which may contain a password too.
+    let (credentials, location) = match rest.rsplit_once('@') {
+        Some((credentials, location)) => (credentials, format!("@{location}")),
         None => (rest, String::new()),
     };
-    let place = place.split('?').next().unwrap_or_default();
-    let who = match who.split_once(':') {
+    let location = location.split('?').next().unwrap_or_default();
+    let credentials = match credentials.split_once(':') {
         Some((user, _)) => format!("{user}:{HIDDEN}"),
-        None => who.split('?').next().unwrap_or_default().to_owned(),
+        None => credentials.split('?').next().unwrap_or_default().to_owned(),
     };
-    format!("{scheme}{who}{place}")
+    format!("{scheme}{credentials}{location}")
 }
 
-/// Whether what should be the path of a file begins as the address of a server does.
+/// Whether the path of a file begins with `user:password@`.
 fn has_password(file: &str) -> bool {
     let first = file.split('/').next().unwrap_or_default();
-    let who = first.split_once('@').map(|(who, _)| who);
-    who.is_some_and(|who| who.contains(':'))
+    let credentials = first.split_once('@').map(|(credentials, _)| credentials);
+    credentials.is_some_and(|credentials| credentials.contains(':'))
 }
 
 impl Display for StoreAddress {
@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_it_writes() {
+    fn parses_what_it_displays() {
         for address in [
             "sqlite://runs.db",
             "sqlite:///var/lib/runs.db",
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_all_that_an_address_says() {
+    fn parses_all_parts_of_an_address() {
         let address = "postgresql://me:p%2Fq%3A@db/runs?sslmode=disable";
         let read: StoreAddress = address.parse().expect("it is an address");
         let expected = PostgresAddress {
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_store() {
+    fn rejects_other_texts() {
         for address in [
             "",
             "runs.db",
@@ -420,36 +420,36 @@ mod tests {
         ] {
             let error = address
                 .parse::<StoreAddress>()
-                .expect_err("it is no address");
-            let told = error.to_string();
-            assert!(told.contains("sqlite://"), "{told}");
-            assert!(told.contains("postgres://user:password@host"), "{told}");
+                .expect_err("not an address")
+                .to_string();
+            assert!(error.contains("sqlite://"), "{error}");
+            assert!(error.contains("postgres://user:password@host"), "{error}");
         }
     }
 
     #[test]
-    fn says_what_is_wrong_with_an_address_that_is_nearly_one() {
+    fn the_error_names_the_missing_part() {
         let error = "postgres://me:secret@db".parse::<StoreAddress>();
-        let told = error.expect_err("it is none").to_string();
+        let error = error.expect_err("not an address").to_string();
         assert!(
-            told.starts_with(
+            error.starts_with(
                 "`postgres://me:…@db` is not the address of a store: it names no database; "
             ),
-            "{told}"
+            "{error}"
         );
     }
 
     proptest! {
-        /// However a password is written, and whatever is wrong around it, nothing shows it.
+        /// Neither a valid address nor an error shows the password.
         #[test]
         fn a_password_is_never_shown(
             scheme in "postgres(ql)?://|mysql://|postgres:|",
             password in "[ -~]{0,8}KoZ8w[ -~é]{0,8}",
-            place in "(@[a-z]{1,5}(:[0-9]{1,6})?)?(/[a-z]{0,5})?(\\?(sslmode|password)=[a-z]{1,5})?",
+            location in "(@[a-z]{1,5}(:[0-9]{1,6})?)?(/[a-z]{0,5})?(\\?(sslmode|password)=[a-z]{1,5})?",
         ) {
-            // Else the end of it is where the host should be, and nobody can tell.
-            prop_assume!(place.starts_with('@') || !password.contains('@'));
-            let address = format!("{scheme}me:{password}{place}");
+            // Otherwise the part of the password after its `@` reads as the host.
+            prop_assume!(location.starts_with('@') || !password.contains('@'));
+            let address = format!("{scheme}me:{password}{location}");
             let shown = match address.parse::<StoreAddress>() {
                 Ok(read) => format!("{read} {read:?}"),
                 Err(error) => format!("{error} {error:?}"),
@@ -459,14 +459,14 @@ mod tests {
     }
 
     #[test]
-    fn a_password_that_stands_somewhere_else_is_not_shown() {
+    fn a_password_in_an_unknown_format_is_not_shown() {
         for address in [
             "host=h password=SECRET",
             "Host=h;Password=SECRET",
             "sqlite://u:SECRET@h/d",
             "mysql://u:SECRET@h/d",
         ] {
-            let error = address.parse::<StoreAddress>().expect_err("it is none");
+            let error = address.parse::<StoreAddress>().expect_err("not an address");
             assert!(!error.to_string().contains("SECRET"), "{error}");
             assert!(!format!("{error:?}").contains("SECRET"), "{error:?}");
         }

@@ -1,46 +1,45 @@
-//! What was said in rooms, by whom and when.
+//! Messages in rooms.
 
 use crate::StoreError;
 
-/// What a store keeps of conversations.
+/// Stores conversations.
 pub trait Conversations {
-    /// Adds messages to the end of a room, which is made if there is none: all of them or, if that
-    /// fails, none. Nobody else's message comes between them.
+    /// Appends messages to a room, which is created if it is missing. Either all of them are added,
+    /// one directly after the other, or none.
     fn post(&self, room: &str, messages: &[NewMessage<'_>]) -> Result<(), StoreError>;
 
-    /// The last messages of a room, the oldest first. A room that nobody has said anything in has
-    /// none.
+    /// The last messages of a room, the oldest first. An unknown room has none.
     fn messages(&self, room: &str, last: u32) -> Result<Vec<Message>, StoreError>;
 
     /// The rooms, by name.
     fn rooms(&self) -> Result<Vec<RoomSummary>, StoreError>;
 }
 
-/// Something that is said.
+/// A message to add.
 #[derive(Clone, Copy, Debug)]
 pub struct NewMessage<'a> {
-    /// Who says it.
+    /// The sender.
     pub sender: &'a str,
-    /// As what: `user`, `assistant` or whatever else a model is told.
+    /// The role of the message for a model, such as `user` or `assistant`.
     pub role: &'a str,
-    /// What is said.
+    /// The text.
     pub text: &'a str,
-    /// When, in milliseconds since 1970.
+    /// When it was sent, in milliseconds since 1970.
     pub at: u64,
 }
 
-/// Something that was said.
+/// A stored message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its place in the room, counted from 1.
+    /// Its number in the room, counted from 1.
     pub number: u64,
-    /// Who said it.
+    /// The sender.
     pub sender: String,
-    /// As what.
+    /// The role of the message for a model.
     pub role: String,
-    /// What was said.
+    /// The text.
     pub text: String,
-    /// When, in milliseconds since 1970.
+    /// When it was sent, in milliseconds since 1970.
     pub at: u64,
 }
 
@@ -51,6 +50,6 @@ pub struct RoomSummary {
     pub name: String,
     /// How many messages it has.
     pub messages: u64,
-    /// When the last one was said, in milliseconds since 1970.
+    /// When the last one was sent, in milliseconds since 1970.
     pub last_at: u64,
 }

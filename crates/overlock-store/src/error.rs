@@ -1,140 +1,136 @@
-//! Why can a store not be used?
+//! Errors of a store.
 
 use std::error::Error;
 use std::path::PathBuf;
 
 use crate::runs::RunId;
 
-/// What a database says of itself, whichever it is.
+/// The error of the database driver.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
-/// Why a store cannot be used.
+/// Why an operation on a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is none.
+    /// There is no store.
     #[error("there is no store `{place}`")]
     Missing {
-        /// Where it should be.
+        /// Its address.
         place: String,
     },
-    /// There is no folder for it, and none can be made.
-    #[error("could not make the folder `{}`", path.display())]
+    /// The folder of the store cannot be created.
+    #[error("could not create the folder `{}`", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The file cannot be made or written.
+    /// The file cannot be created or written.
     #[error("could not write to `{}`", path.display())]
     Make {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// Nobody can tell whether it is there.
+    /// The metadata of the file cannot be read.
     #[error("could not look for the store `{}`", path.display())]
     Hidden {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
-    /// It is a folder, and a store is a file.
-    #[error("the store `{}` is a folder, and has to be a file", path.display())]
+    /// The path is that of a folder.
+    #[error("the store `{}` is a folder, but must be a file", path.display())]
     IsFolder {
         /// The folder.
         path: PathBuf,
     },
-    /// It cannot be opened.
+    /// The store cannot be opened.
     #[error("could not open the store `{place}`")]
     Open {
-        /// Where it is.
+        /// Its address.
         place: String,
-        /// Why not.
+        /// The cause.
         source: Cause,
     },
-    /// A newer version has written it.
+    /// A newer version of the program wrote the store.
     #[error(
-        "the store was written by a newer version (its tables are version {found}, this knows {known})"
+        "the store was written by a newer version (its tables have version {found}, this version supports {known})"
     )]
     Newer {
         /// The version of its tables.
         found: i64,
-        /// The latest version that is known here.
+        /// The latest version that this program supports.
         known: i64,
     },
-    /// It belongs to another program.
+    /// The database belongs to another program.
     #[error("`{place}` is the database of another program")]
     Foreign {
-        /// Where it is.
+        /// Its address.
         place: String,
     },
-    /// There is a run of that name.
-    #[error("there is a run `{id}` already")]
+    /// There is a run with this id.
+    #[error("run `{id}` already exists")]
     Taken {
         /// The run.
         id: RunId,
     },
-    /// Somebody else has taken the run up since.
-    #[error("another process is going on with run `{id}`")]
+    /// Another process claimed the run since.
+    #[error("another process has resumed run `{id}`")]
     Superseded {
         /// The run.
         id: RunId,
     },
-    /// A step does not follow the last one.
-    #[error("step {number} of run `{id}` does not follow the last one that was recorded")]
+    /// The number of a step is not the next one.
+    #[error("step {number} of run `{id}` does not follow its last recorded step")]
     OutOfOrder {
         /// The run.
         id: RunId,
         /// The number.
         number: u32,
     },
-    /// There is no room for what is to be written.
-    #[error(
-        "nothing more can be written to `{place}`, the disk is full: make room on it, or use a store elsewhere"
-    )]
+    /// The disk is full.
+    #[error("the disk of `{place}` is full: free some space, or use another store")]
     Full {
         /// The store.
         place: String,
-        /// What the database says.
+        /// The error of the database.
         source: Cause,
     },
-    /// It may be looked at, but not changed.
+    /// The store cannot be written.
     #[error(
-        "`{place}` can only be read: give the right to write to it and to its folder, or use a store elsewhere"
+        "`{place}` is read-only: grant write permission for it and its folder, or use another store"
     )]
     ReadOnly {
         /// The store.
         place: String,
-        /// What the database says.
+        /// The error of the database.
         source: Cause,
     },
-    /// Whoever asks may not do so.
+    /// The user of the database lacks a permission.
     #[error("`{place}` does not allow this user to use the store")]
     Forbidden {
         /// The store.
         place: String,
-        /// What the database says.
+        /// The error of the database.
         source: Cause,
     },
-    /// What is in it cannot be what was written.
-    #[error(
-        "`{place}` is damaged: put a copy in its place, or move it away, after which an index has to be made anew"
-    )]
+    /// The file of the store is corrupt.
+    #[error("`{place}` is damaged: restore a backup, or move it away and index again")]
     Damaged {
         /// The store.
         place: String,
-        /// What the database says.
+        /// The error of the database.
         source: Cause,
     },
-    /// What is to be kept of a file contradicts itself.
-    #[error("the file `{path}` cannot be kept: {reason}")]
+    /// The data for a file is inconsistent.
+    #[error("the file `{path}` cannot be stored: {reason}")]
     UnfitFile {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// What is wrong.
         reason: String,
     },
     /// A vector cannot be compared with others.
@@ -142,12 +138,12 @@ pub enum StoreError {
     UnfitVector {
         /// The model.
         model: String,
-        /// What is wrong with it.
+        /// What is wrong.
         reason: String,
     },
-    /// The server has nothing to keep vectors in.
+    /// The server does not have pgvector.
     #[error(
-        "semantic search needs pgvector, which `{place}` has not: search by keywords, or have the extension `vector` made there"
+        "semantic search needs pgvector, which `{place}` does not have: use keyword search, or create the extension `vector` there"
     )]
     NoVectors {
         /// The store.

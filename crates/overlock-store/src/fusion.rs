@@ -1,34 +1,77 @@
-//! One list of what was found by words and what was found by vectors.
+//! Merges the results of keyword search and vector search.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::error::StoreError;
 use crate::nodes::{Query, Search, Vector};
 
-/// How many of each list come into the common one, at least.
+/// How many results of each search are merged, at least.
 const FUSED: usize = 60;
 
-/// How much less the first places of a list mean (reciprocal rank fusion).
+/// The constant `k` of reciprocal rank fusion.
 const DAMPING: f64 = 60.0;
 
-/// A node that was found by one list or by both.
-pub(crate) struct Found {
-    /// Where the engine keeps it.
+/// A result of one search or of both.
+pub(crate) struct RankedNode {
+    /// Its key in the engine.
     pub(crate) node: i64,
     pub(crate) score: f64,
     pub(crate) keyword: Option<u32>,
     pub(crate) semantic: Option<u32>,
 }
 
-/// What one way of searching finds, the best first, with scores of its own.
-type List = Result<Vec<(i64, f64)>, StoreError>;
+/// Nodes in tiers, each node once: all nodes of a tier come before those of the next one.
+pub(crate) struct Tiers {
+    /// The keys of the nodes with their scores, the best first.
+    pub(crate) nodes: Vec<(i64, f64)>,
+    known: HashSet<i64>,
+    limit: usize,
+    base: f64,
+}
 
-/// The nodes that answer a query best, out of so many that each way of searching is asked for.
+impl Tiers {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            nodes: Vec::new(),
+            known: HashSet::new(),
+            limit,
+            base: 4.0,
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.nodes.len() >= self.limit
+    }
+
+    /// Adds a tier of the nodes that match and are not known yet. Scores are scaled to less than 1
+    /// above the base of the tier, so that the list is sorted by its scores.
+    pub(crate) fn add(
+        &mut self,
+        nodes: Vec<(i64, f64)>,
+        matches: impl Fn(i64) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        for (node, score) in nodes {
+            if self.is_full() {
+                break;
+            }
+            if self.known.insert(node) && matches(node)? {
+                self.nodes.push((node, self.base + score / (1.0 + score)));
+            }
+        }
+        self.base -= 1.0;
+        Ok(())
+    }
+}
+
+/// The keys of nodes with the scores of one search, the best first.
+type Scored = Result<Vec<(i64, f64)>, StoreError>;
+
+/// The best nodes for a query. Each search is called with the number of results to return.
 pub(crate) fn ranked(
     query: &Query<'_>,
-    by_words: impl FnOnce(&str, usize) -> List,
-    by_vectors: impl FnOnce(Vector<'_>, usize) -> List,
-) -> Result<Vec<Found>, StoreError> {
+    by_words: impl FnOnce(&str, usize) -> Scored,
+    by_vectors: impl FnOnce(Vector<'_>, usize) -> Scored,
+) -> Result<Vec<RankedNode>, StoreError> {
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let mut found = match query.search {
         Search::Keyword(text) => fused(&by_words(text, limit)?, &[], |_, score| score),
@@ -46,26 +89,26 @@ pub(crate) fn ranked(
     Ok(found)
 }
 
-/// One list of two, by the sum of what each place and its score are worth.
+/// Merges two lists by the sum of `worth` of each rank and score.
 fn fused(
     by_words: &[(i64, f64)],
     by_vectors: &[(i64, f64)],
     worth: impl Fn(u32, f64) -> f64,
-) -> Vec<Found> {
-    let mut places: HashMap<i64, usize> = HashMap::new();
-    let mut found: Vec<Found> = Vec::new();
+) -> Vec<RankedNode> {
+    let mut indexes: HashMap<i64, usize> = HashMap::new();
+    let mut found: Vec<RankedNode> = Vec::new();
     for (is_by_words, list) in [(true, by_words), (false, by_vectors)] {
         for (rank, (node, score)) in (1..).zip(list) {
-            let place = *places.entry(*node).or_insert(found.len());
-            if place == found.len() {
-                found.push(Found {
+            let index = *indexes.entry(*node).or_insert(found.len());
+            if index == found.len() {
+                found.push(RankedNode {
                     node: *node,
                     score: 0.0,
                     keyword: None,
                     semantic: None,
                 });
             }
-            let found = &mut found[place];
+            let found = &mut found[index];
             found.score += worth(rank, *score);
             let list = if is_by_words {
                 &mut found.keyword
@@ -75,7 +118,7 @@ fn fused(
             *list = Some(rank);
         }
     }
-    // Equals stay in the order they were found in.
+    // The sort is stable, so equal scores keep their order.
     found.sort_by(|one, other| other.score.total_cmp(&one.score));
     found
 }

@@ -1,11 +1,10 @@
-//! What is kept of runs, of source text, of rooms and of memories.
+//! Stores runs, source code, conversations and memories in SQLite or PostgreSQL.
 //!
-//! A run is recorded after every step, so that another process can go on where one was killed. The
-//! store keeps what it is given and does not look into it: requests, options, conditions and steps
-//! are texts to it, written and read by those who know them.
+//! A run is recorded after every step, so that another process can resume it after a crash. Requests,
+//! options, conditions and steps are opaque texts: the callers define their formats.
 //!
-//! Source text is kept as [`Nodes`], which are found by words and by vectors, and walked over by
-//! their edges; what was said as [`Conversations`], what personas know as [`Memories`].
+//! Source code is stored as [`Nodes`] with keyword search, vector search and edges between nodes;
+//! chat messages as [`Conversations`], and what personas remember as [`Memories`].
 //!
 //! ```
 //! use overlock_store::{NewRun, RunId};
@@ -21,7 +20,7 @@
 //!     conditions: "{}",
 //! })?;
 //! store.add_step(&claim, 1, r#"{"tokens": 12}"#)?;
-//! assert_eq!(store.run(&id)?.expect("it was begun").steps.len(), 1);
+//! assert_eq!(store.run(&id)?.expect("a recorded run").steps.len(), 1);
 //! # Ok::<(), overlock_store::StoreError>(())
 //! ```
 

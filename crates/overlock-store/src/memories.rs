@@ -1,30 +1,30 @@
-//! What personas remember, and how important it is.
+//! Memories of personas, with their importance.
 
 use crate::StoreError;
 
-/// What a store keeps of memories.
+/// Stores memories.
 pub trait Memories {
-    /// Keeps a memory.
+    /// Adds a memory.
     fn remember(&self, memory: &NewMemory<'_>) -> Result<(), StoreError>;
 
-    /// What is remembered, the most important first, and of the equally important the latest.
+    /// Memories by importance, then by time, each in descending order.
     fn memories(&self, recall: &Recall<'_>) -> Result<Vec<Memory>, StoreError>;
 }
 
-/// How important something is, from 0 to 1.
+/// The importance of a memory, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Importance(
     /// A number from 0 to 1.
     f64,
 );
 
-/// A number that is no importance.
+/// A number outside the range from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("`{0}` is not an importance, which is a number from 0 to 1")]
+#[error("`{0}` is not an importance: it must be a number from 0 to 1")]
 pub struct ImportanceError(pub f64);
 
 impl Importance {
-    /// An importance of so much.
+    /// Checks that a number is an importance.
     pub fn new(number: f64) -> Result<Self, ImportanceError> {
         if (0.0..=1.0).contains(&number) {
             Ok(Self(number))
@@ -33,46 +33,46 @@ impl Importance {
         }
     }
 
-    /// How much, from 0 to 1.
+    /// The number, from 0 to 1.
     pub fn get(self) -> f64 {
         self.0
     }
 }
 
-/// Something to remember.
+/// A memory to add.
 #[derive(Clone, Copy, Debug)]
 pub struct NewMemory<'a> {
-    /// Who remembers it.
+    /// The persona that remembers it.
     pub persona: &'a str,
-    /// What.
+    /// The text.
     pub text: &'a str,
     /// How important it is.
     pub importance: Importance,
-    /// Since when, in milliseconds since 1970.
+    /// When it was added, in milliseconds since 1970.
     pub at: u64,
 }
 
-/// Something remembered.
+/// A stored memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memory {
-    /// What.
+    /// The text.
     pub text: String,
     /// How important it is.
     pub importance: Importance,
-    /// Since when, in milliseconds since 1970.
+    /// When it was added, in milliseconds since 1970.
     pub at: u64,
 }
 
-/// What is to be recalled.
+/// Which memories to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Recall<'a> {
-    /// Whose memories.
+    /// The persona.
     pub persona: &'a str,
-    /// Those that are at least this important.
+    /// The lowest importance.
     pub importance: Importance,
-    /// Those since then, in milliseconds since 1970.
+    /// The earliest time, in milliseconds since 1970.
     pub since: u64,
-    /// So many at most.
+    /// The most memories to return.
     pub limit: u32,
 }
 
@@ -88,6 +88,6 @@ mod tests {
         for number in [-0.1, 1.1, f64::INFINITY] {
             assert_eq!(Importance::new(number), Err(ImportanceError(number)));
         }
-        Importance::new(f64::NAN).expect_err("it is no number");
+        Importance::new(f64::NAN).expect_err("not a number");
     }
 }

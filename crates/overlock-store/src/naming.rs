@@ -1,56 +1,54 @@
-//! Which nodes does a mention mean?
+//! Resolves mentions to nodes.
 //!
-//! The answer follows from the mention and from all nodes of its last name, and from nothing else:
-//! neither from their order nor from what was there before. So the edges of an index that has been
-//! changed a thousand times are those of one that is made anew.
+//! The result depends only on the mention and on all nodes with its last name, not on their order or
+//! on earlier results. So an index that was updated many times has the same edges as a new one.
 
 use std::collections::BTreeSet;
 
 use crate::nodes::{EdgeKind, NodeKind, Scope};
 
-/// A name that so many different things bear says nothing of which one is meant.
+/// A mention with more different targets than this is ambiguous and gets no edge.
 const MOST_MEANINGS: usize = 8;
 
-/// A name that so many nodes bear is not looked into: each of those who speak of it would have to be
-/// held against each of them.
-pub(crate) const MOST_BEARERS: u32 = 256;
+/// Names of more nodes than this are not resolved: every mention would be compared with every node.
+pub(crate) const MOST_CANDIDATES: u32 = 256;
 
-/// One thing may be defined in several places, as a partial type is, but not in endlessly many.
-const MOST_PLACES: usize = 32;
+/// The most edges of one mention. A partial type, for instance, has several definitions.
+const MOST_TARGETS: usize = 32;
 
-/// What is looked for.
+/// A mention to resolve.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
-    /// The qualified name of the node that speaks, and what it is.
+pub(crate) struct Reference<'a> {
+    /// The qualified name and the kind of the node with the mention.
     pub(crate) from: &'a str,
     pub(crate) from_kind: NodeKind,
-    /// What its file imports, as [`kept_imports`] writes it.
+    /// The imports of its file, as [`joined_imports`] writes them.
     pub(crate) imports: &'a str,
     pub(crate) kind: EdgeKind,
     pub(crate) name: &'a str,
     pub(crate) scope: Scope,
 }
 
-/// A node of that last name.
+/// A node with the last name of a mention.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
-    /// Where the engine keeps it.
+    /// Its key in the engine.
     pub(crate) key: i64,
     pub(crate) id: String,
     pub(crate) kind: NodeKind,
     pub(crate) qualified: String,
 }
 
-/// The imports of a file as they are kept: one on a line, none of them twice.
-pub(crate) fn kept_imports(imports: &[String]) -> String {
+/// The distinct imports of a file, one on each line.
+pub(crate) fn joined_imports(imports: &[String]) -> String {
     let imports: BTreeSet<&str> = imports.iter().map(String::as_str).collect();
     imports.into_iter().collect::<Vec<_>>().join("\n")
 }
 
-/// What an edge says, now that it is known what it leads to: who is made from an interface implements
-/// it, unless it is one itself.
-pub(crate) fn said(wanted: &Wanted<'_>, target: &Candidate) -> EdgeKind {
-    match (wanted.kind, wanted.from_kind, target.kind) {
+/// The kind of the edge to a target: a type with an interface as its base implements it, but an
+/// interface inherits from it.
+pub(crate) fn edge_kind(reference: &Reference<'_>, target: &Candidate) -> EdgeKind {
+    match (reference.kind, reference.from_kind, target.kind) {
         (EdgeKind::Inherits | EdgeKind::Implements, NodeKind::Type, NodeKind::Interface) => {
             EdgeKind::Implements
         }
@@ -60,8 +58,8 @@ pub(crate) fn said(wanted: &Wanted<'_>, target: &Candidate) -> EdgeKind {
     }
 }
 
-/// What an edge of such a mention may say besides.
-pub(crate) fn may_say(kind: EdgeKind) -> Option<EdgeKind> {
+/// The other kind that [`edge_kind`] can return for mentions of this kind.
+pub(crate) fn alternative_kind(kind: EdgeKind) -> Option<EdgeKind> {
     match kind {
         EdgeKind::Inherits => Some(EdgeKind::Implements),
         EdgeKind::Implements => Some(EdgeKind::Inherits),
@@ -69,16 +67,15 @@ pub(crate) fn may_say(kind: EdgeKind) -> Option<EdgeKind> {
     }
 }
 
-/// The last part of a name as it is looked up by, whatever its case: SQL and Visual Basic know no
-/// difference, and who writes C# says the same name in the same way.
+/// The last part of a name in lower case, for lookup: SQL and Visual Basic ignore case, and C# names
+/// seldom differ only in case.
 pub(crate) fn last_name(name: &str) -> String {
     parts(name).next_back().unwrap_or_default().to_lowercase()
 }
 
-/// A number for a last name in a repository, so that it is found without being compared. Two names
-/// may have the same one.
+/// A hash of a last name in a repository, for lookup. Two names may have the same one.
 pub(crate) fn fingerprint(repository: &str, last_name: &str) -> i64 {
-    // FNV-1a, of which the uppermost bits are left out: numbers are kept in as few bytes as they need.
+    // FNV-1a without some bits, because SQLite stores small numbers in fewer bytes.
     let bytes = repository.bytes().chain([0]).chain(last_name.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -86,15 +83,18 @@ pub(crate) fn fingerprint(repository: &str, last_name: &str) -> i64 {
     i64::try_from(hash >> 17).unwrap_or_default()
 }
 
-/// The nodes that are meant, of all that have the same last name or look as if.
-pub(crate) fn meant<'a>(wanted: &Wanted<'_>, candidates: &'a [Candidate]) -> Vec<&'a Candidate> {
-    if candidates.len() > MOST_BEARERS as usize {
+/// The targets of a mention among the nodes with the same hash of their last name.
+pub(crate) fn targets<'a>(
+    reference: &Reference<'_>,
+    candidates: &'a [Candidate],
+) -> Vec<&'a Candidate> {
+    if candidates.len() > MOST_CANDIDATES as usize {
         return Vec::new();
     }
     let fitting = candidates
         .iter()
-        .filter(|candidate| can_mean(wanted, candidate.kind))
-        .filter_map(|candidate| Some((fit(wanted, candidate)?, candidate)));
+        .filter(|candidate| is_possible(reference, candidate.kind))
+        .filter_map(|candidate| Some((fit(reference, candidate)?, candidate)));
     let mut best: Vec<&Candidate> = Vec::new();
     let mut best_fit = None;
     for (fit, candidate) in fitting {
@@ -112,65 +112,65 @@ pub(crate) fn meant<'a>(wanted: &Wanted<'_>, candidates: &'a [Candidate]) -> Vec
     if meanings.count() > MOST_MEANINGS {
         return Vec::new();
     }
-    best.truncate(MOST_PLACES);
+    best.truncate(MOST_TARGETS);
     best
 }
 
-/// How well a node answers to a name; the better, the greater.
+/// How well a node matches a mention; a greater value is better.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Fit {
-    /// How many parts of its name are those of the mention.
-    agreed: usize,
-    /// Whether they are written alike.
-    is_alike: bool,
-    /// Whether its name can be said where the mention is.
+    /// The number of last parts that both names share.
+    shared_parts: usize,
+    /// Whether these parts have the same case.
+    has_same_case: bool,
+    /// Whether the node is visible at the mention.
     visible: Visible,
-    /// How much of its name is that of the node that speaks.
-    near: usize,
+    /// The number of first parts that its name shares with the node of the mention.
+    common_prefix: usize,
 }
 
-/// Where a type or a member can be named by as much of its name as a mention says.
+/// Whether a type or a member is visible where it is mentioned.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Visible {
-    /// Nowhere, as far as one file tells.
+    /// Not visible, as far as one file shows.
     Unknown,
-    /// Where its namespace or type is imported.
+    /// Its namespace or type is imported.
     Imported,
-    /// In the namespace or type it stands in.
-    Around,
+    /// It is in a namespace or type around the mention.
+    Enclosing,
 }
 
-fn fit(wanted: &Wanted<'_>, candidate: &Candidate) -> Option<Fit> {
-    let qualified = answers_to(wanted, candidate);
+fn fit(reference: &Reference<'_>, candidate: &Candidate) -> Option<Fit> {
+    let qualified = callable_name(reference, candidate);
     let mut fit = Fit {
-        agreed: 0,
-        is_alike: true,
+        shared_parts: 0,
+        has_same_case: true,
         visible: Visible::Unknown,
-        near: 0,
+        common_prefix: 0,
     };
-    for (said, found) in parts(wanted.name).rev().zip(parts(qualified).rev()) {
-        if said != found {
-            let [said, found] = [said, found].map(|part| part.chars().flat_map(char::to_lowercase));
-            if !said.eq(found) {
+    for (one, other) in parts(reference.name).rev().zip(parts(qualified).rev()) {
+        if one != other {
+            let [one, other] = [one, other].map(|part| part.chars().flat_map(char::to_lowercase));
+            if !one.eq(other) {
                 return None;
             }
-            fit.is_alike = false;
+            fit.has_same_case = false;
         }
-        fit.agreed += 1;
+        fit.shared_parts += 1;
     }
-    if fit.agreed == 0 {
+    if fit.shared_parts == 0 {
         return None;
     }
-    if wanted.scope == Scope::Nearest {
-        let both = parts(wanted.from).zip(parts(qualified));
-        fit.near = both.take_while(|(one, other)| one == other).count();
-        fit.visible = visible(wanted, candidate.kind, qualified, &fit);
+    if reference.scope == Scope::Nearest {
+        let both = parts(reference.from).zip(parts(qualified));
+        fit.common_prefix = both.take_while(|(one, other)| one == other).count();
+        fit.visible = visible(reference, candidate.kind, qualified, &fit);
     }
     Some(fit)
 }
 
-/// The name that a node answers to: a constructor is called by that of its type, or by both.
-fn answers_to<'a>(wanted: &Wanted<'_>, candidate: &'a Candidate) -> &'a str {
+/// The name that a node is called by: for a constructor, `Type.Type`, that of its type.
+fn callable_name<'a>(reference: &Reference<'_>, candidate: &'a Candidate) -> &'a str {
     let is_twice = |name: &str| {
         let mut last = parts(name).rev();
         let name = last.next();
@@ -178,10 +178,10 @@ fn answers_to<'a>(wanted: &Wanted<'_>, candidate: &'a Candidate) -> &'a str {
     };
     match candidate.qualified.rsplit_once('.') {
         Some((of_type, _))
-            if wanted.kind == EdgeKind::Calls
+            if reference.kind == EdgeKind::Calls
                 && candidate.kind == NodeKind::Method
                 && is_twice(&candidate.qualified)
-                && !is_twice(wanted.name) =>
+                && !is_twice(reference.name) =>
         {
             of_type
         }
@@ -189,26 +189,26 @@ fn answers_to<'a>(wanted: &Wanted<'_>, candidate: &'a Candidate) -> &'a str {
     }
 }
 
-fn visible(wanted: &Wanted<'_>, kind: NodeKind, qualified: &str, fit: &Fit) -> Visible {
-    // Of tables and procedures nobody imports the schema.
+fn visible(reference: &Reference<'_>, kind: NodeKind, qualified: &str, fit: &Fit) -> Visible {
+    // The schemas of tables and procedures are not imported.
     if !matches!(
         kind,
         NodeKind::Method | NodeKind::Type | NodeKind::Interface
     ) {
         return Visible::Unknown;
     }
-    let count = parts(qualified).count().saturating_sub(fit.agreed);
-    // A function at the top of a file is nobody else's.
-    if kind == NodeKind::Method && fit.agreed == 1 && count == 0 {
+    let count = parts(qualified).count().saturating_sub(fit.shared_parts);
+    // A function at the top level of a file is local to it.
+    if kind == NodeKind::Method && fit.shared_parts == 1 && count == 0 {
         return Visible::Unknown;
     }
-    if count <= fit.near {
-        return Visible::Around;
+    if count <= fit.common_prefix {
+        return Visible::Enclosing;
     }
     let mut dots = qualified.rmatch_indices('.');
-    let last = fit.agreed.saturating_sub(1);
+    let last = fit.shared_parts.saturating_sub(1);
     let around = dots.nth(last).map_or("", |(dot, _)| &qualified[..dot]);
-    if wanted.imports.lines().any(|import| import == around) {
+    if reference.imports.lines().any(|import| import == around) {
         return Visible::Imported;
     }
     Visible::Unknown
@@ -218,19 +218,19 @@ fn parts(name: &str) -> impl DoubleEndedIterator<Item = &str> {
     name.split('.').filter(|part| !part.is_empty())
 }
 
-/// Whether an edge can lead to such a node.
-fn can_mean(wanted: &Wanted<'_>, node: NodeKind) -> bool {
+/// Whether a mention can refer to a node of this kind.
+fn is_possible(reference: &Reference<'_>, node: NodeKind) -> bool {
     use NodeKind::{
         File, Function, Interface, Method, Procedure, Section, Table, Trigger, Type, View,
     };
-    match wanted.kind {
-        // A type is called where one of it is made.
+    match reference.kind {
+        // Creating an object calls its type.
         EdgeKind::Calls => matches!(node, Method | Type | Procedure | Function),
         EdgeKind::Inherits | EdgeKind::Implements => matches!(node, Type | Interface),
         EdgeKind::ReadsTable => matches!(node, Table | View | Function),
         EdgeKind::WritesTable => matches!(node, Table | View),
-        // A name alone is that of a thing: who says `List` means no method of that name.
-        EdgeKind::References if matches!(node, Method | Function) => wanted.name.contains('.'),
+        // A name without qualifier, such as `List`, refers to a type rather than to a method.
+        EdgeKind::References if matches!(node, Method | Function) => reference.name.contains('.'),
         EdgeKind::References | EdgeKind::Contains => !matches!(node, File | Section | Trigger),
     }
 }
@@ -275,7 +275,7 @@ mod tests {
                 qualified: (*qualified).to_owned(),
             })
             .collect();
-        let wanted = Wanted {
+        let reference = Reference {
             from,
             from_kind: NodeKind::Method,
             imports,
@@ -283,19 +283,19 @@ mod tests {
             name,
             scope,
         };
-        let found = meant(&wanted, &candidates);
+        let found = targets(&reference, &candidates);
         let found: Vec<&str> = found.iter().map(|found| &*found.qualified).collect();
         assert_eq!(found, expected, "what {from} means by {name}");
-        // In whatever order they come.
-        let mut turned = candidates.clone();
-        turned.reverse();
-        let again = meant(&wanted, &turned);
+        // The order of the candidates does not matter.
+        let mut reversed = candidates.clone();
+        reversed.reverse();
+        let again = targets(&reference, &reversed);
         let again: Vec<&str> = again.iter().map(|found| &*found.qualified).collect();
         assert_eq!(again, expected);
     }
 
     #[test]
-    fn a_name_alone_means_the_nearest() {
+    fn a_name_without_qualifier_means_the_nearest() {
         use EdgeKind::{Calls, References};
         let from = "Shop.Orders.Service.Place";
         check(
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_imported_is_meant_where_nothing_nearer_is() {
+    fn imported_names_come_after_enclosing_ones() {
         use EdgeKind::{Calls, References};
         let (far, near) = ("Web.Cart.Buy", "Shop.Billing.Bill.Pay");
         let both = ["Shop.Billing.Order", "Shop.Orders.Order"];
@@ -331,7 +331,7 @@ mod tests {
         );
         check_with(imports, far, References, "Order", scope, &both[1..]);
         check_with(imports, near, References, "Order", scope, &both[..1]);
-        // All that is said of a name is its own.
+        // A qualifier in the mention wins over the imports.
         check_with(imports, far, References, "Billing.Order", scope, &both[..1]);
         let save = ["Shop.Orders.Repository.Save", "Shop.Orders.Service.Save"];
         check_with(imports, far, Calls, "Service.Save", scope, &save[1..]);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_made_from_an_interface_implements_it() {
+    fn a_type_with_an_interface_as_base_implements_it() {
         use EdgeKind::{Implements, Inherits, References};
         use NodeKind::{Interface, Type};
         for (from_kind, kind, to, says) in [
@@ -375,7 +375,7 @@ mod tests {
             (Interface, Implements, Interface, Inherits),
             (Type, References, Interface, References),
         ] {
-            let wanted = Wanted {
+            let reference = Reference {
                 from: "A",
                 from_kind,
                 imports: "",
@@ -389,12 +389,12 @@ mod tests {
                 kind: to,
                 qualified: "B".to_owned(),
             };
-            assert_eq!(said(&wanted, &target), says, "{wanted:?}");
+            assert_eq!(edge_kind(&reference, &target), says, "{reference:?}");
         }
     }
 
     #[test]
-    fn a_member_of_something_unknown_means_all_that_are_called_so() {
+    fn a_member_of_an_unknown_object_means_all_of_its_name() {
         let all = ["Shop.Orders.Repository.Save", "Shop.Orders.Service.Save"];
         check("Shop.X", EdgeKind::Calls, "Save", Scope::Anywhere, &all);
         check(
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn qualifiers_agree_as_far_as_both_have_them() {
+    fn compares_the_qualifiers_that_both_have() {
         use EdgeKind::{Calls, ReadsTable};
         let anywhere = Scope::Anywhere;
         check("x", ReadsTable, "Shop.DBO.Order", anywhere, &["dbo.Order"]);
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_alone_is_no_method() {
+    fn a_reference_without_qualifier_is_not_a_method() {
         check(
             "Shop.X",
             EdgeKind::References,
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_leads_only_to_what_it_can() {
+    fn the_kind_of_an_edge_restricts_its_targets() {
         check(
             "x",
             EdgeKind::ReadsTable,
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_everything_bears_means_nothing() {
+    fn an_ambiguous_name_means_nothing() {
         let candidates: Vec<Candidate> = (0..9)
             .map(|key| Candidate {
                 key,
@@ -474,7 +474,7 @@ mod tests {
                 qualified: format!("Type{key}.Add"),
             })
             .collect();
-        let wanted = Wanted {
+        let reference = Reference {
             from: "x",
             from_kind: NodeKind::Method,
             imports: "",
@@ -482,12 +482,12 @@ mod tests {
             name: "Add",
             scope: Scope::Anywhere,
         };
-        assert_eq!(meant(&wanted, &candidates).len(), 0);
-        assert_eq!(meant(&wanted, &candidates[1..]).len(), 8);
+        assert_eq!(targets(&reference, &candidates).len(), 0);
+        assert_eq!(targets(&reference, &candidates[1..]).len(), 8);
     }
 
     #[test]
-    fn hostile_names_mean_nothing() {
+    fn names_without_parts_mean_nothing() {
         for name in ["", ".", "...", "\0"] {
             check("", EdgeKind::References, name, Scope::Nearest, &[]);
         }

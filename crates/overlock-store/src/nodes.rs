@@ -1,10 +1,9 @@
-//! What is kept of source text: nodes, what they mention, the edges between them, and how they are
-//! found.
+//! Source code: nodes, mentions, the edges between nodes, and search.
 //!
-//! A file becomes nodes, one for each thing it defines. A node mentions others by name only, since
-//! what it speaks of may be in a file that comes later, or never. Mentions are kept, and
-//! [`Nodes::resolve`] makes edges of them: a node that appears is found by those that spoke of it
-//! all along, and one that goes takes its edges with it.
+//! A file has one node for each definition in it. A node mentions others by name, since they may be in
+//! a file that is added later, or never. Mentions are stored, and [`Nodes::resolve`] turns them into
+//! edges: a new node gets edges from all nodes that already mention it, and a removed node loses its
+//! edges.
 
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
@@ -16,17 +15,16 @@ use sha2::{Digest, Sha256};
 use crate::StoreError;
 use crate::paths::PathPattern;
 
-/// What a store keeps of source text.
+/// Stores source code.
 pub trait Nodes {
-    /// The repositories of which something is kept, by name.
+    /// The repositories that have files, by name.
     fn repositories(&self) -> Result<Vec<RepositorySummary>, StoreError>;
 
-    /// The files of a repository by path, so that unchanged ones can be skipped and those that are
-    /// gone removed.
+    /// The files of a repository by path, to skip unchanged files and to remove deleted ones.
     fn files(&self, repository: &str) -> Result<Vec<KeptFile>, StoreError>;
 
-    /// Says which folder a repository is made from: this one, if it was made from none so far or
-    /// from the one it is to be made from no longer. Which one it is then.
+    /// Sets the folder that a repository is indexed from, if it has none yet or has the folder
+    /// `instead_of`. Returns the folder that it has then.
     fn settle(
         &self,
         repository: &str,
@@ -34,26 +32,25 @@ pub trait Nodes {
         instead_of: Option<&str>,
     ) -> Result<String, StoreError>;
 
-    /// Keeps files: all of them or, if that fails, none. What was kept of them before is replaced;
-    /// a node that is the same as before keeps its vectors.
+    /// Adds or replaces files: either all of them or none. A node that has not changed keeps its
+    /// vectors.
     fn put_files(&self, repository: &str, files: &[NewFile<'_>]) -> Result<(), StoreError>;
 
-    /// Removes files and all that was kept of them. Those that are not there are no error.
+    /// Removes files with their nodes. Unknown files are ignored.
     fn remove_files(&self, repository: &str, paths: &[&str]) -> Result<(), StoreError>;
 
-    /// Makes edges of mentions: of the new ones, and of those whose names have come to be or are
-    /// gone. Until then only those edges may be missing: none is there that should not be, but for
-    /// a name that means something else by now.
+    /// Makes edges of new mentions, and of those whose names were added or removed. Until then those
+    /// edges may be missing, and an edge may lead to a node that its name no longer means.
     fn resolve(&self, repository: &str) -> Result<Resolved, StoreError>;
 
-    /// Nodes by their ids, in that order; those that are not there are left out.
+    /// Nodes by their ids, in that order. Unknown ids are left out.
     fn nodes(&self, ids: &[NodeId]) -> Result<Vec<Node>, StoreError>;
 
-    /// The edges both ends of which are among these nodes, by their ends.
+    /// The edges between these nodes, sorted.
     fn edges(&self, among: &[NodeId]) -> Result<Vec<Edge>, StoreError>;
 
-    /// Nodes of a repository that have no vector of a model, with their texts. One call after the
-    /// other gives all of them, if each is told the last node that the one before gave.
+    /// Nodes of a repository that have no vector of a model, with their texts. To read all of them
+    /// page by page, pass the last node of a page as `after`.
     fn without_vector(
         &self,
         repository: &str,
@@ -62,20 +59,19 @@ pub trait Nodes {
         limit: u32,
     ) -> Result<Vec<(NodeId, String)>, StoreError>;
 
-    /// Keeps vectors of a model: all of them or, if that fails, none. Those of nodes that are gone
-    /// meanwhile are left out.
+    /// Stores vectors of a model: either all of them or none. Those of unknown nodes are ignored.
     fn put_vectors(&self, model: &str, vectors: &[(NodeId, &[f32])]) -> Result<(), StoreError>;
 
-    /// The nodes that answer a query best, the best first.
+    /// The best nodes for a query, the best first.
     fn search(&self, query: &Query<'_>) -> Result<Vec<Hit>, StoreError>;
 
-    /// The nodes that are reached over edges, the nearest first, beginning with those it starts
-    /// from, in their order.
+    /// The nodes that can be reached over edges, the nearest first. It begins with the start nodes, in
+    /// their order.
     fn walk(&self, from: &[NodeId], walk: &Walk<'_>) -> Result<Vec<Reached>, StoreError>;
 }
 
-/// The name of a node: sixteen letters and digits that follow from where it is and what it is
-/// called, so that it is the same after the file has been indexed again.
+/// The id of a node: sixteen letters and digits computed from its path and name, so that it stays
+/// the same when the file is indexed again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeId(String);
@@ -84,7 +80,8 @@ pub struct NodeId(String);
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 impl NodeId {
-    /// The id of a node, of which the file has so many of the same kind and name before it.
+    /// The id of a node; `ordinal` is the number of nodes of the same kind and name before it in the
+    /// file.
     pub fn new(
         repository: &str,
         path: &str,
@@ -94,7 +91,7 @@ impl NodeId {
     ) -> Self {
         let mut digest = Sha256::new();
         for part in [repository, path, kind.as_str(), qualified] {
-            // Its length first, or a letter could move from one part to the next.
+            // The length comes first, so that no letter can move from one part to the next.
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
@@ -119,7 +116,7 @@ impl NodeId {
     }
 }
 
-/// Any text may be asked for; one that is no id names no node.
+/// Every text is accepted; one that is not an id matches no node.
 impl From<String> for NodeId {
     fn from(text: String) -> Self {
         Self(text)
@@ -138,7 +135,7 @@ impl Display for NodeId {
     }
 }
 
-/// Writes an enum whose members have names, and the way back from the names.
+/// Defines an enum whose members have names, with the conversions in both directions.
 macro_rules! named {
     ($(#[$about:meta])* $name:ident, $what:literal: $($(#[$doc:meta])* $member:ident = $text:literal,)+) => {
         $(#[$about])*
@@ -148,7 +145,7 @@ macro_rules! named {
         }
 
         impl $name {
-            /// All of them.
+            /// All members.
             pub const ALL: &[Self] = &[$(Self::$member),+];
 
             /// Its name.
@@ -182,7 +179,7 @@ macro_rules! named {
     };
 }
 
-/// A text that names no member of a list.
+/// A text that is not the name of a member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not {what}; there are {}", known.trim_end().replace(' ', ", "))]
 pub struct UnknownName {
@@ -192,9 +189,9 @@ pub struct UnknownName {
 }
 
 named! {
-    /// What a node is.
+    /// The kind of a node.
     NodeKind, "a kind of node":
-    /// What of a file no other node holds.
+    /// The text of a file that is in no other node.
     File = "file",
     /// A class, record, structure, enumeration or delegate.
     Type = "type",
@@ -219,41 +216,41 @@ named! {
 }
 
 named! {
-    /// What an edge says.
+    /// The kind of an edge from one node, the source, to another, the target.
     EdgeKind, "a kind of edge":
-    /// One calls the other.
+    /// The source calls the target.
     Calls = "calls",
-    /// One speaks of the other.
+    /// The source refers to the target.
     References = "references",
-    /// One is derived from the other.
+    /// The source is derived from the target.
     Inherits = "inherits",
-    /// One is an implementation of the other.
+    /// The source implements the target.
     Implements = "implements",
-    /// One reads from the table or view that the other is.
+    /// The source reads from the target, a table or view.
     ReadsTable = "reads_table",
-    /// One changes the table or view that the other is.
+    /// The source changes the target, a table or view.
     WritesTable = "writes_table",
-    /// One is inside the other.
+    /// The source contains the target.
     Contains = "contains",
 }
 
-/// What is to be kept of a file.
+/// A file to store.
 #[derive(Clone, Copy, Debug)]
 pub struct NewFile<'a> {
-    /// Where it is in its repository, with `/` between folders.
+    /// Its path in the repository, with `/` between folders.
     pub path: &'a str,
-    /// What its content and whatever made nodes of it come to, so that a change is noticed.
+    /// A digest of its content and of the version of the parser, to detect changes.
     pub hash: &'a str,
-    /// The namespaces and types whose members it may name without them, each in full.
+    /// The qualified names of the namespaces and types that it imports.
     pub imports: &'a [String],
-    /// What it defines, with parents before their children.
+    /// Its nodes, with parents before their children.
     pub nodes: &'a [NewNode],
-    /// What its nodes speak of.
+    /// The mentions in its nodes.
     pub mentions: &'a [Mention],
 }
 
 impl NewFile<'_> {
-    /// Says what contradicts itself.
+    /// Checks that its nodes and mentions are consistent.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let unfit = |reason| {
             Err(StoreError::UnfitFile {
@@ -261,14 +258,14 @@ impl NewFile<'_> {
                 reason,
             })
         };
-        for (place, node) in self.nodes.iter().enumerate() {
+        for (index, node) in self.nodes.iter().enumerate() {
             let name = &node.qualified;
-            if node.parent.is_some_and(|parent| parent >= place) {
+            if node.parent.is_some_and(|parent| parent >= index) {
                 return unfit(format!("the parent of `{name}` does not come before it"));
             }
             let (lines, span) = (node.lines, &node.span);
             if lines.0 > lines.1 || span.start > span.end || i64::try_from(span.end).is_err() {
-                return unfit(format!("`{name}` ends before it begins, or never"));
+                return unfit(format!("`{name}` has an invalid range"));
             }
         }
         let count = self.nodes.len();
@@ -295,151 +292,165 @@ impl NewFile<'_> {
     }
 }
 
-/// A thing that a file defines.
+/// A definition in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNode {
-    /// What it is.
+    /// Its kind.
     pub kind: NodeKind,
-    /// What it is called: the last part of `qualified`.
+    /// The last part of its qualified name.
     pub name: String,
-    /// What it is called in full, with a dot between the parts.
+    /// Its qualified name, with dots between the parts.
     pub qualified: String,
-    /// Its place among the nodes of the file, if it is inside another one, which comes before it.
+    /// The index of the node that contains it, if there is one.
     pub parent: Option<usize>,
-    /// What it is written in.
+    /// Its language.
     pub language: String,
-    /// The lines it is on, counted from 1, the last one included.
+    /// Its first and last line, counted from 1.
     pub lines: (u32, u32),
-    /// The bytes of the file it is.
+    /// Its byte range in the file.
     pub span: Range<u64>,
     /// Its text.
     pub text: String,
-    /// What else is known of it, a JSON object.
+    /// Further properties, a JSON object.
     pub metadata: String,
 }
 
-/// A name that a node speaks of.
+/// A name that a node refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mention {
-    /// The place of the node among those of its file.
+    /// The index of the node in its file.
     pub from: usize,
-    /// What the edge will say; whether it is inherited from or implemented follows from what is meant.
+    /// The kind of the edge. Whether a type is inherited or implemented is decided by the target.
     pub kind: EdgeKind,
-    /// The name, qualified by as much as the text tells for certain, with a dot between the parts.
-    /// A node answers to it whose qualified name agrees with it from the end on, as far as both go.
+    /// The name with the qualifiers in the text, with dots between the parts. It matches a node if
+    /// their names have the same last parts, as many as the shorter name has.
     pub name: String,
-    /// Where the node of that name is looked for.
+    /// Which nodes of that name are candidates.
     pub scope: Scope,
 }
 
 named! {
-    /// Where a name is looked for.
+    /// How a mentioned name is resolved.
     Scope, "a scope":
-    /// As a name alone is: what stands in a namespace or type around the node that speaks of it, the
-    /// innermost first, else in one that its file imports, else what shares most of its qualified
-    /// name with it.
+    /// Like a name without qualifier: first in the namespaces and types around the node, the innermost
+    /// first, then in those that its file imports, then by the longest common qualified name.
     Nearest = "nearest",
-    /// Anywhere, as a member of something unknown is.
+    /// Anywhere, like a member of an object of unknown type.
     Anywhere = "anywhere",
 }
 
-/// A file of which nodes are kept.
+/// A stored file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile {
-    /// Where it is in its repository.
+    /// Its path in the repository.
     pub path: String,
-    /// What its content came to.
+    /// The digest that was stored with it.
     pub hash: String,
 }
 
-/// What is kept of a repository.
+/// A repository in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositorySummary {
     /// Its name.
     pub name: String,
-    /// The folder that it is made from, if that was said.
+    /// The folder that it is indexed from, if it is known.
     pub folder: Option<String>,
-    /// How many files it has.
+    /// The number of its files.
     pub files: u64,
-    /// How many nodes.
+    /// The number of its nodes.
     pub nodes: u64,
-    /// How many edges go out from them.
+    /// The number of edges from its nodes.
     pub edges: u64,
 }
 
-/// What [`Nodes::resolve`] did.
+/// The result of [`Nodes::resolve`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
-    /// How many mentions it looked at.
+    /// The number of mentions that were resolved.
     pub mentions: u64,
-    /// How many edges came of them.
+    /// The number of edges that were made.
     pub edges: u64,
 }
 
-/// A node as it is kept.
+/// A stored node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its id.
     pub id: NodeId,
-    /// The repository it is in.
+    /// Its repository.
     pub repository: String,
-    /// The file it is in.
+    /// The path of its file.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: NodeKind,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is called in full.
+    /// Its qualified name.
     pub qualified: String,
-    /// The node it is inside, if it is.
+    /// The node that contains it, if there is one.
     pub parent: Option<NodeId>,
-    /// What it is written in.
+    /// Its language.
     pub language: String,
-    /// The lines it is on, counted from 1, the last one included.
+    /// Its first and last line, counted from 1.
     pub lines: (u32, u32),
-    /// The bytes of the file it is.
+    /// Its byte range in the file.
     pub span: Range<u64>,
     /// Its text.
     pub text: String,
-    /// What else is known of it, a JSON object.
+    /// Further properties, a JSON object.
     pub metadata: String,
+}
+
+/// A stored node that is replaced or removed.
+pub(crate) struct PreviousNode {
+    pub(crate) key: i64,
+    pub(crate) name: String,
+    pub(crate) language: String,
+    pub(crate) text: String,
+}
+
+impl PreviousNode {
+    /// Whether its words and vectors are those of a new node.
+    pub(crate) fn has_same_text(&self, node: &NewNode) -> bool {
+        (&self.name, &self.language, &self.text) == (&node.name, &node.language, &node.text)
+    }
 }
 
 /// An edge between two nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Edge {
-    /// Where it begins.
+    /// Its source.
     pub from: NodeId,
-    /// What it says.
+    /// Its kind.
     pub kind: EdgeKind,
-    /// Where it ends.
+    /// Its target.
     pub to: NodeId,
 }
 
-/// What is looked for.
+/// A search query.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
-    /// How, and what.
+    /// The kind of search and its input.
     pub search: Search<'a>,
-    /// Where.
+    /// Which nodes are searched.
     pub filter: Filter<'a>,
-    /// How many are wanted.
+    /// The most hits to return.
     pub limit: u32,
 }
 
-/// How nodes are found.
+/// The kind of search.
 #[derive(Clone, Copy, Debug)]
 pub enum Search<'a> {
-    /// By words: first those with all of them, then those with any of the rarest. `order service`
+    /// By keywords: first nodes with all of them, then nodes with any of the rarest. `order service`
     /// finds `OrderService` and `order_service`.
     Keyword(&'a str),
-    /// By their vectors.
+    /// By vectors.
     Semantic(Vector<'a>),
-    /// By both, those first that come early in either (reciprocal ranks, k = 60).
+    /// By both, merged by reciprocal rank fusion with k = 60.
     Hybrid(&'a str, Vector<'a>),
 }
 
-/// A vector, and the model whose vectors it can be compared with.
+/// A vector, with the name of its embedding model.
 #[derive(Clone, Copy, Debug)]
 pub struct Vector<'a> {
     /// The model.
@@ -448,57 +459,57 @@ pub struct Vector<'a> {
     pub numbers: &'a [f32],
 }
 
-/// Where nodes are looked for: what is left out restricts nothing.
+/// Restricts a search.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter<'a> {
-    /// In this repository.
+    /// Only nodes of this repository.
     pub repository: Option<&'a str>,
-    /// In this language.
+    /// Only nodes in this language.
     pub language: Option<&'a str>,
-    /// In files whose paths look like this.
+    /// Only nodes of files whose path matches.
     pub path: Option<&'a PathPattern>,
 }
 
-/// A node that was found.
+/// A result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
     /// The node.
     pub node: Node,
-    /// How well it answers; only hits of one search can be compared.
+    /// Its score, which is comparable only within one search.
     pub score: f64,
-    /// Its place among those found by words, counted from 1.
+    /// Its rank in the keyword search, counted from 1.
     pub keyword: Option<u32>,
-    /// Its place among those found by vectors, counted from 1.
+    /// Its rank in the vector search, counted from 1.
     pub semantic: Option<u32>,
 }
 
 impl Walk<'_> {
-    /// Nothing is followed over more edges than this.
+    /// The greatest depth of a walk.
     pub const DEEPEST: u32 = 32;
 }
 
-/// How far edges are followed.
+/// Which edges are followed, and how far.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk<'a> {
-    /// Over so many edges at most, and never over more than [`Walk::DEEPEST`].
+    /// The most edges to a node; at most [`Walk::DEEPEST`].
     pub depth: u32,
-    /// To so many nodes at most, those it starts from included. Which of the farthest are left out
-    /// is up to the store, and the same each time.
+    /// The most nodes to return, including the start nodes. Which of the farthest are left out
+    /// depends on the engine, but is the same each time.
     pub count: u32,
-    /// Over edges of these kinds; over all if there are none.
+    /// The kinds of edges to follow; all if this is empty.
     pub kinds: &'a [EdgeKind],
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
 }
 
-/// Which way edges are followed.
+/// The direction in which edges are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From where they begin to where they end.
+    /// From source to target.
     Forward,
-    /// From where they end to where they begin.
+    /// From target to source.
     Backward,
-    /// Both.
+    /// In both directions.
     Both,
 }
 
@@ -507,7 +518,7 @@ pub enum Direction {
 pub struct Reached {
     /// The node.
     pub id: NodeId,
-    /// Over how many edges, at least.
+    /// The number of edges on the shortest way to it.
     pub depth: u32,
 }
 
@@ -516,7 +527,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_can_be_read_again() {
+    fn parses_the_names_of_kinds() {
         for kind in NodeKind::ALL {
             assert_eq!(kind.as_str().parse(), Ok(*kind));
         }
@@ -526,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_known_is_told_with_those_that_are() {
+    fn an_unknown_name_is_reported_with_the_known_ones() {
         let error = "nearby".parse::<Scope>().expect_err("it is none");
         assert_eq!(
             error.to_string(),
@@ -535,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_tell_every_part_apart_and_stay_the_same() {
+    fn ids_depend_on_every_part_and_are_stable() {
         let id = |repository, path, kind, name, ordinal| {
             NodeId::new(repository, path, kind, name, ordinal).to_string()
         };
@@ -550,7 +561,7 @@ mod tests {
         different.sort();
         different.dedup();
         assert_eq!(different.len(), ids.len());
-        // An index that was made before must find its nodes again.
+        // Ids in existing stores must stay valid.
         assert_eq!(ids[0], "9jzyd50gamfms1mn");
     }
 }

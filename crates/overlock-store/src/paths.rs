@@ -1,15 +1,15 @@
-//! Does a path look like this?
+//! Path patterns.
 //!
-//! A pattern without `*` and `?` names a file, or a folder and all that is in it. Else `?` is
-//! one character, `*` any number of them within a folder, and `**` any number of folders.
+//! A pattern without `*` and `?` names a file, or a folder with all its files. Otherwise `?` matches
+//! one character, `*` any number of them except `/`, and `**` any number of folders.
 
 use std::fmt::{self, Display, Formatter};
 
-/// What paths may look like.
+/// A pattern for paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
     text: String,
-    /// The folders that the pattern begins with, or all of it if that is plain.
+    /// The folders that the pattern begins with, or all of it if it has no wildcard.
     folder: String,
     pieces: Vec<Piece>,
 }
@@ -17,19 +17,19 @@ pub struct PathPattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece {
     Char(char),
-    /// One character of a name.
+    /// One character except `/`.
     One,
-    /// Any number of characters of a name.
+    /// Any number of characters except `/`.
     Name,
     /// Any number of folders, each with its `/`.
     Folders,
-    /// All that follows.
+    /// The rest of the path.
     Rest,
 }
 
 impl PathPattern {
-    /// Reads a pattern; any text is one. A `/` or `./` at its beginning and a `/` at its end mean
-    /// nothing, since all paths begin at the root of their repository.
+    /// Reads a pattern; every text is valid. A leading `/` or `./` and a trailing `/` are ignored,
+    /// since all paths begin at the root of their repository.
     pub fn new(text: &str) -> Self {
         let plain = text.trim_start_matches("./").trim_matches('/');
         let wild = plain.find(['*', '?']);
@@ -46,23 +46,23 @@ impl PathPattern {
         }
     }
 
-    /// The folder that everything is in, or the file that it is; empty for the root.
+    /// The folder that contains all matches, or the file itself; empty for the root.
     pub fn folder(&self) -> &str {
         &self.folder
     }
 
-    /// Whether every path in that folder looks like this.
+    /// Whether every path in that folder matches.
     pub fn is_folder(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// The extension that all files have whose paths look like this, if the pattern says.
+    /// The extension of all matching files, if the pattern has one.
     pub(crate) fn extension(&self) -> Option<&str> {
         let (_, end) = self.text.rsplit_once(['*', '?', '/'])?;
         extension(end).filter(|_| !self.is_folder())
     }
 
-    /// Whether a path looks like this.
+    /// Whether a path matches.
     pub fn matches(&self, path: &str) -> bool {
         if self.is_folder() {
             let rest = path.strip_prefix(&*self.folder);
@@ -70,7 +70,7 @@ impl PathPattern {
                 || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         }
         let path: Vec<char> = path.chars().collect();
-        // Which places of the path the pieces so far can have come to.
+        // The positions in the path that the pieces so far can end at.
         let mut reached = vec![false; path.len() + 1];
         reached[0] = true;
         for piece in &self.pieces {
@@ -86,7 +86,7 @@ impl Display for PathPattern {
     }
 }
 
-/// What the name of a file ends with, after its last dot.
+/// The extension of a file, without the dot.
 pub(crate) fn extension(path: &str) -> Option<&str> {
     let name = path.rsplit('/').next()?;
     let (_, extension) = name.rsplit_once('.')?;
@@ -105,7 +105,7 @@ fn pieces(pattern: &str) -> Vec<Piece> {
             '?' => (Piece::One, 1),
             other => (Piece::Char(other), other.len_utf8()),
         };
-        // Two of them are one, and many would cost as many walks over the path.
+        // Repeated wildcards match the same as one, and each would cost a pass over the path.
         if !matches!(piece, Piece::Name | Piece::Folders) || pieces.last() != Some(&piece) {
             pieces.push(piece);
         }
@@ -114,7 +114,7 @@ fn pieces(pattern: &str) -> Vec<Piece> {
     pieces
 }
 
-/// The places that a piece leads to.
+/// The positions that a piece leads to.
 fn step(piece: Piece, reached: &[bool], path: &[char]) -> Vec<bool> {
     let mut next = vec![false; reached.len()];
     let mut open = false;
@@ -153,12 +153,12 @@ mod tests {
     fn check(pattern: &str, matching: &[&str], others: &[&str]) {
         let read = PathPattern::new(pattern);
         for path in matching {
-            assert!(read.matches(path), "{path} looks like {pattern}");
+            assert!(read.matches(path), "{path} matches {pattern}");
         }
         for path in others {
-            assert!(!read.matches(path), "{path} does not look like {pattern}");
+            assert!(!read.matches(path), "{path} does not match {pattern}");
         }
-        // What the folder and the extension promise holds for every path that matches.
+        // Every match has the folder and the extension.
         let folder = PathPattern::new(read.folder());
         assert!(matching.iter().all(|path| folder.matches(path)));
         if let Some(wanted) = read.extension() {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_pattern_is_a_file_or_a_folder() {
+    fn a_pattern_without_wildcards_is_a_file_or_a_folder() {
         check(
             "src/a",
             &["src/a", "src/a/b.cs"],
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_stay_in_a_folder_and_two_of_them_do_not() {
+    fn one_star_stays_in_a_folder_and_two_do_not() {
         check("*.cs", &["a.cs", ".cs"], &["src/a.cs", "a.css"]);
         check("**/*.cs", &["a.cs", "src/a.cs", "src/b/a.cs"], &["a.sql"]);
         check("src/**", &["src/a", "src/a/b"], &["srcs/a"]);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_pattern_costs_its_length() {
+    fn many_wildcards_do_not_backtrack() {
         let pattern = PathPattern::new(&"*a".repeat(2_000));
         assert!(!pattern.matches(&"a".repeat(1_999)));
         assert!(pattern.matches(&"a".repeat(2_000)));

@@ -1,4 +1,4 @@
-//! What is kept of runs, and who may write to them.
+//! Runs: their records, and the right to write to them.
 
 use std::collections::HashSet;
 use std::fmt::{self, Debug, Display, Formatter};
@@ -9,35 +9,34 @@ use serde::{Serialize, Serializer};
 use crate::error::StoreError;
 use crate::strategies::StrategyResult;
 
-/// Keeps runs.
+/// Stores runs.
 ///
-/// Every write is there for good before it returns: what was acknowledged survives whatever happens
-/// to this process. Only the last one that claimed a run can write to it, so that two that go on
-/// with the same run, one of which was thought to be dead, cannot mix their answers.
+/// Every write is durable before it returns. Only the latest [`Claim`] of a run can write to it: if a
+/// process that was thought to be dead continues, its writes are rejected.
 pub trait Runs {
-    /// Does work in one transaction, once, and commits it.
+    /// Calls `work` once, in one transaction, and commits it.
     fn transact(&self, work: &mut dyn FnMut(&mut dyn Writes)) -> Result<(), StoreError>;
 
-    /// The right to work on a run, which nobody else has meanwhile; nothing if somebody has it.
-    /// Whoever dies has it no more.
+    /// Locks a run for this process; nothing if it is locked already. The lock ends with the process
+    /// at the latest.
     fn work_on(&self, id: &RunId) -> Result<Option<Work>, StoreError>;
 
-    /// All that is kept of a run.
+    /// The record of a run.
     fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError>;
 
-    /// What is kept of a run beyond its first so many steps.
+    /// The summary of a run, and its steps after the first `steps`.
     fn since(&self, id: &RunId, steps: u32) -> Result<Option<Since>, StoreError>;
 
-    /// The last runs before one of this name, or of all, the last one first: names sort by time.
+    /// The latest runs before this id, or of all, the latest first: ids sort by time.
     fn before(&self, id: Option<&RunId>, count: u32) -> Result<Vec<RunSummary>, StoreError>;
 
-    /// The latest runs, the last one first.
+    /// The latest runs, the latest first.
     fn latest(&self, count: u32) -> Result<Vec<RunSummary>, StoreError> {
         self.before(None, count)
     }
 
-    /// Which of these runs somebody works on, here or in another process, as far as the right to do
-    /// so was asked for: see [`work_on`](Self::work_on).
+    /// Which of these runs are locked, by this process or another one: see
+    /// [`work_on`](Self::work_on).
     fn worked_on(&self, ids: &[RunId]) -> Result<HashSet<RunId>, StoreError>;
 
     /// Records that a run begins.
@@ -45,7 +44,7 @@ pub trait Runs {
         transact(self, |writes| writes.begin(run))?
     }
 
-    /// Claims a run, to go on with it: from now on nobody who claimed it before can write to it.
+    /// Claims a run to resume it. Earlier claims can no longer write to it.
     fn take_up(&self, id: &RunId) -> Result<Option<(Run, Claim)>, StoreError> {
         transact(self, |writes| writes.take_up(id))?
     }
@@ -55,19 +54,19 @@ pub trait Runs {
         transact(self, |writes| writes.add_step(claim, step, body))?
     }
 
-    /// Records how a run ended; one that is taken up again ends again.
+    /// Records how a run ended. A resumed run ends again.
     fn end(&self, claim: &Claim, at: u64, outcome: &str) -> Result<(), StoreError> {
         transact(self, |writes| writes.end(claim, at, outcome))?
     }
 }
 
-/// Writes that are made together.
+/// Writes in one transaction.
 pub trait Writes {
     /// Records that a run begins.
     fn begin(&mut self, run: &NewRun<'_>) -> Result<Claim, StoreError>;
 
-    /// Records that a run begins, unless one has under the same key. The digest tells whether that
-    /// one was asked the same.
+    /// Records that a run begins, unless there is a run with the same key. The digest shows whether
+    /// that run has the same request.
     fn begin_once(
         &mut self,
         key: &str,
@@ -75,23 +74,23 @@ pub trait Writes {
         run: &NewRun<'_>,
     ) -> Result<Begun, StoreError>;
 
-    /// Claims a run, to go on with it: from now on nobody who claimed it before can write to it.
+    /// Claims a run to resume it. Earlier claims can no longer write to it.
     fn take_up(&mut self, id: &RunId) -> Result<Option<(Run, Claim)>, StoreError>;
 
     /// Records a step of a run, counted from 1.
     fn add_step(&mut self, claim: &Claim, step: u32, body: &str) -> Result<(), StoreError>;
 
-    /// Records how a run ended; one that is taken up again ends again.
+    /// Records how a run ended. A resumed run ends again.
     fn end(&mut self, claim: &Claim, at: u64, outcome: &str) -> Result<(), StoreError>;
 
-    /// Records a run that is over, with all its steps, in as few writes as there can be.
+    /// Records a finished run with all its steps.
     fn tell(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError>;
 
-    /// Keeps what was answered in the end, for whoever asks the same again.
+    /// Stores the final answer, to be replayed for the same key.
     fn keep_answer(&mut self, claim: &Claim, answer: &str) -> Result<(), StoreError>;
 
-    /// Adds what a run has shown about strategies. The oldest results of a model and of all are
-    /// dropped where there are too many, and results under long names are not kept.
+    /// Adds the results of the strategies of a run. Above a limit for each model and for all, the
+    /// oldest results are dropped. Results under long names are not stored.
     fn add_strategy_result(
         &mut self,
         server: &str,
@@ -99,52 +98,51 @@ pub trait Writes {
     ) -> Result<(), StoreError>;
 }
 
-/// Does work in one transaction, and gives back what came of it.
+/// Calls `work` in one transaction and returns its result.
 pub(crate) fn transact<T>(
     runs: &(impl Runs + ?Sized),
     work: impl FnOnce(&mut dyn Writes) -> T,
 ) -> Result<T, StoreError> {
     let (mut work, mut done) = (Some(work), None);
     runs.transact(&mut |writes| done = work.take().map(|work| work(writes)))?;
-    Ok(done.expect("a transaction that was committed did its work once"))
+    Ok(done.expect("a committed transaction called `work` once"))
 }
 
-/// The right to work on a run, until this is dropped. No other process has it meanwhile.
+/// The lock of a run, held until this is dropped.
 #[derive(Debug)]
 pub struct Work {
-    held: Box<dyn Hold>,
+    lock: Box<dyn RunLock>,
 }
 
-/// What whoever works on a run holds; whoever drops it lets go.
-pub(crate) trait Hold: Debug + Send + Sync {
-    /// Whether it is, which it may not be any more although nobody let go.
+/// The lock of a run in an engine. Dropping it unlocks the run.
+pub(crate) trait RunLock: Debug + Send + Sync {
+    /// Whether the run is still locked: a server that restarts forgets its locks.
     fn is_held(&self) -> bool;
 }
 
 impl Work {
-    pub(crate) fn holding(held: impl Hold + 'static) -> Self {
+    pub(crate) fn new(lock: impl RunLock + 'static) -> Self {
         Self {
-            held: Box::new(held),
+            lock: Box::new(lock),
         }
     }
 
-    /// Whether this still is the right to work on it: a server that was started again has given it
-    /// away.
+    /// Whether the run is still locked: a database server that restarts forgets its locks.
     pub fn is_held(&self) -> bool {
-        self.held.is_held()
+        self.lock.is_held()
     }
 }
 
-/// Whether a run began under a key.
+/// The result of [`Writes::begin_once`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// It did now.
+    /// The run began.
     Now(Claim),
-    /// This one did before, and was asked the same.
+    /// This run with the same key and digest exists.
     Before(RunId),
-    /// One did before that was asked something else.
+    /// A run with the same key and another digest exists.
     Otherwise,
-    /// Somebody else is just about to begin one.
+    /// Another process is beginning a run with this key.
     Meanwhile,
 }
 
@@ -162,7 +160,7 @@ pub struct RunIdError(pub String);
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const TIME_LEN: usize = 10;
 
-/// Comes after every name.
+/// Sorts after every id.
 pub(crate) const AFTER_ALL: &str = "~";
 
 const LEN: usize = 13;
@@ -224,21 +222,21 @@ impl FromStr for RunId {
 /// A run that begins.
 #[derive(Clone, Copy, Debug)]
 pub struct NewRun<'a> {
-    /// Its name.
+    /// Its id.
     pub id: &'a RunId,
     /// When it begins, in milliseconds since 1970.
     pub at: u64,
-    /// The model that is asked.
+    /// The model.
     pub model: &'a str,
-    /// What is asked of it.
+    /// The request.
     pub request: &'a str,
-    /// What the run may do.
+    /// The options of the run.
     pub options: &'a str,
-    /// What else whoever takes it up has to know.
+    /// What else is needed to resume the run.
     pub conditions: &'a str,
 }
 
-/// A run of which nothing is recorded before it is over.
+/// A run that is recorded only when it has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedRun<'a> {
     /// How it began.
@@ -251,7 +249,7 @@ pub struct EndedRun<'a> {
     pub outcome: &'a str,
 }
 
-/// The right to write to a run: of all who claimed it, the last one has it.
+/// The right to write to a run, until it is claimed again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub(crate) id: RunId,
@@ -265,46 +263,46 @@ impl Claim {
     }
 }
 
-/// A run as it is kept.
+/// The record of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// What a list shows of it.
+    /// What a list of runs shows.
     pub summary: RunSummary,
-    /// What is asked of the model.
+    /// The request.
     pub request: String,
-    /// What else whoever takes it up has to know.
+    /// What else is needed to resume the run.
     pub conditions: String,
-    /// What was answered in the end, if that was kept.
+    /// The final answer, if it was stored.
     pub answer: Option<String>,
     /// Its steps, in order.
     pub steps: Vec<String>,
 }
 
-/// What came to a run since somebody looked.
+/// A run with the steps after those that are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Since {
-    /// What a list shows of it now.
+    /// The current summary.
     pub summary: RunSummary,
-    /// The steps that came, in order.
+    /// The new steps, in order.
     pub steps: Vec<String>,
 }
 
-/// What a list shows of a run.
+/// A run in a list of runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSummary {
-    /// Its name.
+    /// Its id.
     pub id: RunId,
     /// When it began, in milliseconds since 1970.
     pub began_at: u64,
     /// When it ended, if it has.
     pub ended_at: Option<u64>,
-    /// The model that is asked.
+    /// The model.
     pub model: String,
-    /// What the run may do.
+    /// The options of the run.
     pub options: String,
-    /// How it ended, in the words of whoever ended it.
+    /// How it ended, in the format of the caller.
     pub outcome: Option<String>,
-    /// What else whoever takes it up has to know, if it has not ended.
+    /// What else is needed to resume it, if it has not ended.
     pub open_conditions: Option<String>,
     /// How many steps it has.
     pub steps: u64,

@@ -1,7 +1,6 @@
-//! One door to whatever keeps things.
+//! The [`Store`] trait and how a store is opened.
 //!
-//! A store waits for a disk or for another machine: whoever must not wait asks it on a thread of
-//! its own.
+//! Calls block on a disk or on the network, so asynchronous code must make them on another thread.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,28 +15,28 @@ use crate::runs::{Runs, Writes, transact};
 use crate::sqlite::Sqlite;
 use crate::strategies::Strategies;
 
-/// A store, which any number of threads may use at once.
+/// A store. Any number of threads may use it at once.
 pub trait Store:
     Runs + Nodes + Conversations + Memories + Strategies + Debug + Send + Sync
 {
 }
 
 impl dyn Store + '_ {
-    /// Makes several writes that are on the disk together, which costs as much as one of them. One
-    /// that is refused does not keep the others from it.
+    /// Makes several writes in one transaction, which costs as much as one of them. A rejected write
+    /// does not affect the others.
     pub fn together<T>(&self, work: impl FnOnce(&mut dyn Writes) -> T) -> Result<T, StoreError> {
         transact(self, work)
     }
 }
 
-/// What a store is opened for.
+/// How a store is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// To write to it. A store is made if there is none.
+    /// For writing. A missing store is created.
     Make,
-    /// To go on with what is there. There must be a store.
+    /// For writing to an existing store.
     Write,
-    /// To look at it. There must be a store, and nothing of it is changed.
+    /// For reading an existing store, which is not changed.
     Read,
 }
 
@@ -49,7 +48,40 @@ pub fn open(address: &StoreAddress, access: Access) -> Result<Arc<dyn Store>, St
     }
 }
 
-/// A store that is gone with the process.
+/// What a database contains.
+pub(crate) enum Content {
+    Nothing,
+    Store { version: i64 },
+    SomethingElse,
+}
+
+impl Content {
+    /// Whether it is a store whose tables this version of the program can use.
+    pub(crate) fn is_store(self, known: i64, place: &str) -> Result<bool, StoreError> {
+        match self {
+            Self::Nothing => Ok(false),
+            Self::Store { version: found } if found > known => {
+                Err(StoreError::Newer { found, known })
+            }
+            Self::Store { .. } => Ok(true),
+            Self::SomethingElse => Err(StoreError::Foreign {
+                place: place.to_owned(),
+            }),
+        }
+    }
+}
+
+/// A number for a column: databases have no unsigned integers.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The number of a column.
+pub(crate) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+/// Opens a store in memory, which ends with the process.
 pub fn in_memory() -> Result<Arc<dyn Store>, StoreError> {
     Ok(Arc::new(Sqlite::in_memory()?))
 }

@@ -1,4 +1,4 @@
-//! Can this vector be compared with others?
+//! Checks and normalizes vectors.
 
 use crate::error::StoreError;
 
@@ -13,16 +13,16 @@ pub(crate) fn unit(model: &str, numbers: usize, vector: &[f32]) -> Result<Vec<f3
     if vector.len() != numbers {
         let found = vector.len();
         return refused(format!(
-            "it has {found} numbers, those of the model have {numbers}"
+            "it has {found} numbers, but the vectors of the model have {numbers}"
         ));
     }
     let squares = vector.iter().map(|number| f64::from(*number).powi(2));
     let length = squares.sum::<f64>().sqrt();
     if !length.is_finite() {
-        return refused("one of its numbers is none, or endless".to_owned());
+        return refused("one of its numbers is not finite".to_owned());
     }
     if length == 0.0 {
-        return refused("it is nothing but zeros, and has no direction".to_owned());
+        return refused("all its numbers are zeros".to_owned());
     }
     #[expect(clippy::cast_possible_truncation, reason = "it is at most 1")]
     let unit = |number: &f32| (f64::from(*number) / length) as f32;

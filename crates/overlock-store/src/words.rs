@@ -1,18 +1,17 @@
-//! Which words is a text found by?
+//! Splits texts and queries into words.
 //!
-//! Identifiers are taken apart where their parts meet, so that `order service` finds
-//! `OrderService`, `order_service` and `ORDER_SERVICE`. Texts and queries are taken apart alike,
-//! and by every engine: what is found does not depend on where it is kept.
+//! Identifiers are split at their parts, so that `order service` finds `OrderService`,
+//! `order_service` and `ORDER_SERVICE`. All engines use this tokenizer, so that they find the same.
 
 use std::collections::HashSet;
 
-/// Nobody looks for more of a word than this.
+/// Longer words are cut off, in characters.
 const LONGEST_WORD: usize = 64;
 
-/// Nobody means more words than this.
+/// The most words of a query that are used.
 const MOST_WORDS: usize = 32;
 
-/// Words of questions that say nothing about code.
+/// Stop words of questions.
 const FILLERS: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "could", "did", "do", "does", "for",
     "from", "has", "have", "how", "i", "if", "in", "is", "it", "its", "me", "my", "of", "on", "or",
@@ -21,28 +20,28 @@ const FILLERS: &[&str] = &[
     "you", "your",
 ];
 
-/// The words of a text in their order, in lower case, with a space between them.
+/// The words of a text in order, in lower case, separated by spaces.
 pub(crate) fn of_text(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     each(text, |word| push(&mut words, word));
     words
 }
 
-/// The words of a name, and those of its parts that were taken apart together as well, so that it
-/// is also found by whoever writes it in one.
+/// The words of a name, and each identifier also as one word, so that `orderservice` finds
+/// `OrderService`.
 pub(crate) fn of_name(name: &str) -> String {
     let mut words = of_text(name);
     for part in name.split(|character: char| !is_of_name(character)) {
-        let whole = joined(part);
-        let is_one_word = words.split(' ').any(|word| word == whole);
-        if !whole.is_empty() && !is_one_word {
-            push(&mut words, &whole);
+        let identifier = joined(part);
+        let is_known = words.split(' ').any(|word| word == identifier);
+        if !identifier.is_empty() && !is_known {
+            push(&mut words, &identifier);
         }
     }
     words
 }
 
-/// The different words of a query, without those that only make it a question.
+/// The distinct words of a query without stop words.
 pub(crate) fn of_query(query: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut fillers: Vec<String> = Vec::new();
@@ -54,11 +53,11 @@ pub(crate) fn of_query(query: &str) -> Vec<String> {
             list.push(word.to_owned());
         }
     });
-    // Who asks for nothing else means them.
+    // A query of nothing but stop words searches for them.
     if words.is_empty() { fillers } else { words }
 }
 
-/// A name without what its parts are separated by, to tell whether a query says just that.
+/// The letters of a name in lower case without separators, to compare it with a query.
 pub(crate) fn joined(name: &str) -> String {
     let letters = name.chars().filter(|character| character.is_alphanumeric());
     letters
@@ -78,7 +77,7 @@ fn is_of_name(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Calls for every word of a text.
+/// Calls `found` for every word of a text.
 fn each(text: &str, mut found: impl FnMut(&str)) {
     let mut word = String::new();
     let mut len = 0;
@@ -105,7 +104,7 @@ fn each(text: &str, mut found: impl FnMut(&str)) {
             word.extend(character.to_lowercase());
             len += 1;
         }
-        // A figure belongs to what it follows.
+        // A digit belongs to the word before it.
         before = if character.is_numeric() && before == Letter::Upper {
             Letter::Lower
         } else {
@@ -117,14 +116,14 @@ fn each(text: &str, mut found: impl FnMut(&str)) {
     }
 }
 
-/// What a character is to a word.
+/// The class of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Letter {
-    /// It separates words.
+    /// A separator of words.
     None,
     Lower,
     Upper,
-    /// It is a word, as in languages that put nothing between words.
+    /// A word of one character, as in languages without spaces between words.
     Whole,
 }
 
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_identifiers_apart_where_their_parts_meet() {
+    fn splits_identifiers_into_their_parts() {
         check("OrderService", "order service");
         check("orderService.Place()", "order service place");
         check("order_service", "order service");
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_letters_of_every_language() {
+    fn splits_words_of_every_language() {
         check("GrößeÄndern", "größe ändern");
         check("注文サービス order", "注 文 サ ー ビ ス order");
         check("ЗаказСервис", "заказ сервис");
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_found_in_one_and_in_parts() {
+    fn a_name_is_also_one_word() {
         assert_eq!(
             of_name("Shop.OrderService"),
             "shop order service orderservice"
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_about_its_other_words() {
+    fn drops_stop_words_unless_there_is_nothing_else() {
         let query = "How does the OrderService place an order?";
         assert_eq!(of_query(query), ["order", "service", "place"]);
         assert_eq!(of_query("what is this"), ["what", "is", "this"]);
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn long_words_and_long_queries_are_cut_alike() {
+    fn cuts_long_words_and_long_queries() {
         let long = "x".repeat(1_000_000);
         assert_eq!(of_text(&long), "x".repeat(LONGEST_WORD));
         assert_eq!(of_query(&long), ["x".repeat(LONGEST_WORD)]);

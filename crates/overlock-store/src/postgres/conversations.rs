@@ -1,32 +1,46 @@
-//! Keeps conversations in `PostgreSQL`.
+//! Stores conversations in `PostgreSQL`.
 
-use super::locks::number as lock_number;
-use super::text::{digest, given, kept};
-use super::{Postgres, signed, unsigned};
+use super::Postgres;
+use super::locks::lock_key;
+use super::text::{digest, escaped, unescaped};
 use crate::conversations::{Conversations, Message, NewMessage, RoomSummary};
 use crate::error::StoreError;
+use crate::store::{signed, unsigned};
 
 impl Conversations for Postgres {
     fn post(&self, room: &str, messages: &[NewMessage<'_>]) -> Result<(), StoreError> {
         let times: Vec<i64> = messages.iter().map(|message| signed(message.at)).collect();
         let senders: Vec<_> = messages
             .iter()
-            .map(|message| kept(message.sender))
+            .map(|message| escaped(message.sender))
             .collect();
-        let roles: Vec<_> = messages.iter().map(|message| kept(message.role)).collect();
-        let texts: Vec<_> = messages.iter().map(|message| kept(message.text)).collect();
+        let roles: Vec<_> = messages
+            .iter()
+            .map(|message| escaped(message.role))
+            .collect();
+        let texts: Vec<_> = messages
+            .iter()
+            .map(|message| escaped(message.text))
+            .collect();
         self.pool.write(|connection| {
-            // Whoever waits here sees what the one before has said.
+            // The lock makes concurrent writers number their messages one after the other.
             let lock = "SELECT pg_advisory_xact_lock($1)";
-            connection.execute(lock, &[&lock_number(&self.schema, "room", room)])?;
+            connection.execute(lock, &[&lock_key(&self.schema, "room", room)])?;
             connection.execute(
                 "INSERT INTO messages (room, digest, number, at, sender, role, text) \
-                 SELECT $1, $2, said.number + \
+                 SELECT $1, $2, message.number + \
                  (SELECT coalesce(max(number), 0) FROM messages WHERE digest = $2), \
                  at, sender, role, text \
                  FROM unnest($3::bigint[], $4::text[], $5::text[], $6::text[]) \
-                 WITH ORDINALITY AS said (at, sender, role, text, number)",
-                &[&kept(room), &digest(room), &times, &senders, &roles, &texts],
+                 WITH ORDINALITY AS message (at, sender, role, text, number)",
+                &[
+                    &escaped(room),
+                    &digest(room),
+                    &times,
+                    &senders,
+                    &roles,
+                    &texts,
+                ],
             )?;
             Ok(())
         })
@@ -42,9 +56,9 @@ impl Conversations for Postgres {
             let messages = rows.iter().rev().map(|row| {
                 Ok(Message {
                     number: unsigned(row.try_get("number")?),
-                    sender: given(row.try_get("sender")?),
-                    role: given(row.try_get("role")?),
-                    text: given(row.try_get("text")?),
+                    sender: unescaped(row.try_get("sender")?),
+                    role: unescaped(row.try_get("role")?),
+                    text: unescaped(row.try_get("text")?),
                     at: unsigned(row.try_get("at")?),
                 })
             });
@@ -61,7 +75,7 @@ impl Conversations for Postgres {
             )?;
             let rooms = rows.iter().map(|row| {
                 Ok(RoomSummary {
-                    name: given(row.try_get("room")?),
+                    name: unescaped(row.try_get("room")?),
                     messages: unsigned(row.try_get("count")?),
                     last_at: unsigned(row.try_get("at")?),
                 })

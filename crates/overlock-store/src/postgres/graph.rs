@@ -4,15 +4,15 @@ use super::connection::Connection;
 use crate::error::StoreError;
 use crate::nodes::{Direction, Edge, NodeId, Reached, Walk};
 
-/// Ids as a statement takes them.
+/// Ids as texts for a parameter.
 pub(super) fn texts(ids: &[NodeId]) -> Vec<&str> {
-    // No id has a character 0: whatever else is asked for names no node.
+    // `PostgreSQL` rejects the character 0, which is in no id.
     let ids = ids.iter().map(NodeId::as_str);
     ids.map(|id| if id.contains('\0') { "" } else { id })
         .collect()
 }
 
-/// The edges both ends of which are among these nodes.
+/// The edges between these nodes.
 pub(super) fn edges(connection: &Connection, among: &[NodeId]) -> Result<Vec<Edge>, StoreError> {
     let rows = connection.query(
         "WITH among AS MATERIALIZED (SELECT key, id FROM nodes WHERE id = ANY ($1)) \
@@ -33,7 +33,7 @@ pub(super) fn edges(connection: &Connection, among: &[NodeId]) -> Result<Vec<Edg
     Ok(edges)
 }
 
-/// The nodes that are reached over edges.
+/// The nodes that can be reached over edges.
 pub(super) fn walk(
     connection: &Connection,
     from: &[NodeId],
@@ -49,8 +49,8 @@ pub(super) fn walk(
             &texts(from),
             &kinds,
             &depth,
-            // A node comes once for every depth, so that there are `count` different ones among
-            // these.
+            // The recursion returns a node at most once for each depth, so these rows contain `count`
+            // different nodes.
             &count.saturating_mul(depth + 1),
             &count,
         ],
@@ -65,8 +65,8 @@ pub(super) fn walk(
     reached.collect()
 }
 
-/// One statement that goes from the nearest to the farthest: the rows of a recursion come depth by
-/// depth, and no more are looked for than the limit takes.
+/// A breadth-first search in one statement: the rows of a recursion come depth by depth, and the
+/// recursion stops at the limit.
 fn statement(direction: Direction) -> String {
     let forward = "SELECT target FROM edges WHERE source = reached.node \
                    AND ($2::text[] IS NULL OR kind = ANY ($2))";

@@ -1,9 +1,9 @@
-//! Is somebody working on a run?
+//! Locks of runs.
 //!
-//! A run that is worked on is a lock that a connection holds. The server lets go of it when that
-//! connection ends, however it ends, so that nobody waits for the dead. If it ends although this
-//! process lives, because the server was started again, others may take the run up; then the claim
-//! of whoever had it before is not the last one, and they cannot write to it any more.
+//! A locked run is an advisory lock of a connection. The server releases it when the connection ends,
+//! also after a crash. If the connection ends before the process, because the server restarted,
+//! another process can resume the run. The claim of the first one is then no longer the latest, so its
+//! writes are rejected.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -14,27 +14,27 @@ use sha2::{Digest, Sha256};
 use super::connection::Connection;
 use super::pool::Pool;
 use crate::error::StoreError;
-use crate::runs::{Hold, RunId};
+use crate::runs::{RunId, RunLock};
 
-/// So long letting go of a run may take before it is left to the server.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for the server to unlock a run.
+const UNLOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Holds runs, all of them over one connection.
+/// Locks runs, all of them over one connection.
 #[derive(Debug)]
 pub(super) struct Locks {
     pool: Arc<Pool>,
-    /// Locks are a whole database's.
+    /// Part of each key, since advisory locks belong to the whole database.
     schema: String,
     connection: Mutex<Option<Arc<Connection>>>,
-    /// To the server, whoever holds a lock may take it again.
+    /// The runs that this process has locked: one connection can lock the same run twice.
     held: Mutex<HashSet<RunId>>,
 }
 
-/// A run that is held until this is dropped.
+/// The lock of a run, held until this is dropped.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct AdvisoryLock {
     locks: Arc<Locks>,
-    /// Nothing until the server has said so.
+    /// Nothing until the server has locked the run.
     connection: Option<Arc<Connection>>,
     id: RunId,
 }
@@ -49,33 +49,39 @@ impl Locks {
         })
     }
 
-    /// Holds a run; nothing if somebody else does.
-    pub(super) fn hold(self: &Arc<Self>, id: &RunId) -> Result<Option<Held>, StoreError> {
+    /// Locks a run; nothing if it is locked already.
+    pub(super) fn try_lock(
+        self: &Arc<Self>,
+        id: &RunId,
+    ) -> Result<Option<AdvisoryLock>, StoreError> {
         if !lock(&self.held).insert(id.clone()) {
             return Ok(None);
         }
-        let mut held = Held {
+        let mut lock = AdvisoryLock {
             locks: Arc::clone(self),
             connection: None,
             id: id.clone(),
         };
-        let (mut connection, mut asked) = self.ask(id)?;
-        if asked.is_err() && connection.is_closed() {
-            // The server has closed it while nobody looked.
-            (connection, asked) = self.ask(id)?;
+        let (mut connection, mut locked) = self.request(id)?;
+        if locked.is_err() && connection.is_closed() {
+            // The server closed the connection while it was idle.
+            (connection, locked) = self.request(id)?;
         }
-        if !asked? {
+        if !locked? {
             return Ok(None);
         }
-        held.connection = Some(connection);
-        Ok(Some(held))
+        lock.connection = Some(connection);
+        Ok(Some(lock))
     }
 
-    /// Asks for a run, over which connection.
-    fn ask(&self, id: &RunId) -> Result<(Arc<Connection>, Result<bool, StoreError>), StoreError> {
+    /// Requests the lock of a run. Returns the connection and whether the run is locked now.
+    fn request(
+        &self,
+        id: &RunId,
+    ) -> Result<(Arc<Connection>, Result<bool, StoreError>), StoreError> {
         let connection = self.connection()?;
-        let ask = "SELECT pg_try_advisory_lock($1) AS is_held";
-        let row = connection.query_one(ask, &[&self.number(id)]);
+        let lock = "SELECT pg_try_advisory_lock($1) AS is_held";
+        let row = connection.query_one(lock, &[&self.key(id)]);
         let is_held = row.and_then(|row| row.try_get("is_held"));
         Ok((connection, is_held.map_err(StoreError::from)))
     }
@@ -91,41 +97,40 @@ impl Locks {
         Ok(connection)
     }
 
-    /// The number of the lock on a run.
-    pub(super) fn number(&self, id: &RunId) -> i64 {
-        number(&self.schema, "run", id.as_str())
+    /// The key of the lock of a run.
+    pub(super) fn key(&self, id: &RunId) -> i64 {
+        lock_key(&self.schema, "run", id.as_str())
     }
 }
 
-impl Hold for Held {
+impl RunLock for AdvisoryLock {
     fn is_held(&self) -> bool {
         let connection = self.connection.as_ref();
         connection.is_some_and(|connection| !connection.is_closed())
     }
 }
 
-impl Drop for Held {
+impl Drop for AdvisoryLock {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.let_go(connection);
+            self.unlock(connection);
         }
         lock(&self.locks.held).remove(&self.id);
     }
 }
 
-impl Held {
-    fn let_go(&self, connection: Arc<Connection>) {
-        let number = self.locks.number(&self.id);
+impl AdvisoryLock {
+    fn unlock(&self, connection: Arc<Connection>) {
+        let key = self.locks.key(&self.id);
         let (sender, done) = mpsc::channel();
         self.locks.pool.connector.spawn(async move {
-            let let_go = "SELECT pg_advisory_unlock($1)";
-            // A connection that is gone has let go of everything.
-            let _ = connection.client().execute(let_go, &[&number]).await;
+            let unlock = "SELECT pg_advisory_unlock($1)";
+            // A closed connection has released all its locks.
+            let _ = connection.client().execute(unlock, &[&key]).await;
             let _ = sender.send(());
         });
-        // Whoever asks next finds it free, wherever they are. A server that does not answer at all
-        // is not waited for.
-        let _ = done.recv_timeout(PATIENCE);
+        // Waits, so that the next request anywhere finds the run unlocked, unless the server hangs.
+        let _ = done.recv_timeout(UNLOCK_TIMEOUT);
     }
 }
 
@@ -133,11 +138,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of a lock on something with a name in a schema.
-pub(super) fn number(schema: &str, what: &str, name: &str) -> i64 {
+/// The key of the advisory lock of a named object of a schema.
+pub(super) fn lock_key(schema: &str, kind: &str, name: &str) -> i64 {
     let mut digest = Sha256::new();
-    // No name of a schema has a character 0.
-    for part in [schema, "\0", what, "\0", name] {
+    // Names of schemas do not contain the character 0.
+    for part in [schema, "\0", kind, "\0", name] {
         digest.update(part);
     }
     let digest = digest.finalize();

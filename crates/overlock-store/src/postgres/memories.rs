@@ -1,9 +1,10 @@
-//! Keeps memories in `PostgreSQL`.
+//! Stores memories in `PostgreSQL`.
 
-use super::text::{digest, given, kept};
-use super::{Postgres, signed, unsigned};
+use super::Postgres;
+use super::text::{digest, escaped, unescaped};
 use crate::error::StoreError;
 use crate::memories::{Importance, Memories, Memory, NewMemory, Recall};
+use crate::store::{signed, unsigned};
 
 impl Memories for Postgres {
     fn remember(&self, memory: &NewMemory<'_>) -> Result<(), StoreError> {
@@ -12,11 +13,11 @@ impl Memories for Postgres {
                 "INSERT INTO memories (persona, digest, importance, at, text) \
                  VALUES ($1, $2, $3, $4, $5)",
                 &[
-                    &kept(memory.persona),
+                    &escaped(memory.persona),
                     &digest(memory.persona),
                     &memory.importance.get(),
                     &signed(memory.at),
-                    &kept(memory.text),
+                    &escaped(memory.text),
                 ],
             )?;
             Ok(())
@@ -39,7 +40,7 @@ impl Memories for Postgres {
             let memories = rows.iter().map(|row| {
                 let importance = Importance::new(row.try_get("importance")?);
                 Ok(Memory {
-                    text: given(row.try_get("text")?),
+                    text: unescaped(row.try_get("text")?),
                     importance: importance.map_err(|error| StoreError::Database(error.into()))?,
                     at: unsigned(row.try_get("at")?),
                 })

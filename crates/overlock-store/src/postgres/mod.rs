@@ -1,8 +1,8 @@
-//! Keeps everything in `PostgreSQL`, for any number of machines.
+//! The `PostgreSQL` engine: a store in one schema of a database, shared by any number of machines.
 //!
-//! All tables are in one schema of a database. Every write is a transaction that is committed before
-//! it returns.
+//! Every write is a transaction that is committed before it returns.
 
+mod changes;
 mod connection;
 mod conversations;
 mod graph;
@@ -37,7 +37,7 @@ pub(crate) struct Postgres {
     pool: Arc<Pool>,
     locks: Arc<Locks>,
     schema: String,
-    /// How it is named to people.
+    /// The address without the password, for messages.
     place: String,
     /// Whether the server has pgvector.
     has_vectors: bool,
@@ -66,7 +66,7 @@ impl Postgres {
     }
 }
 
-/// A column that holds a name of ours.
+/// Parses a text column.
 fn parsed<T>(row: &Row, column: &str) -> Result<T, StoreError>
 where
     T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
@@ -74,14 +74,4 @@ where
     let name: &str = row.try_get(column)?;
     name.parse()
         .map_err(|error: T::Err| StoreError::Database(error.into()))
-}
-
-/// A number as the database keeps it.
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// A number as it was before the database kept it.
-fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
--- A name and a path may be longer than what an index takes, their digests are not.
+-- Names and paths can be too long for an index, so their digests are indexed.
 CREATE TABLE repositories (
     key    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name   text COLLATE "C" NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE files (
     digest      bytea NOT NULL,
     hash        text NOT NULL,
     is_resolved boolean NOT NULL,
-    imports     text NOT NULL DEFAULT '',
+    imports     text NOT NULL,
     UNIQUE (repository, digest)
 );
 
@@ -39,7 +39,7 @@ CREATE TABLE nodes (
     text       text NOT NULL
 );
 
--- The words are read for each node that is weighed, the text for those that are found.
+-- The words are read for every ranked node, the text only for results.
 ALTER TABLE nodes ALTER COLUMN words SET STORAGE MAIN;
 
 CREATE INDEX nodes_by_file ON nodes (file);
@@ -58,15 +58,15 @@ CREATE TABLE mentions (
 CREATE INDEX mentions_by_node ON mentions (node);
 CREATE INDEX mentions_by_name ON mentions (last_name);
 
--- Names that have come to be or are gone since mentions of them were resolved.
+-- Names that were added or removed since their mentions were resolved.
 CREATE TABLE changed_names (
     repository bigint NOT NULL,
     last_name  bigint NOT NULL,
     PRIMARY KEY (repository, last_name)
 );
 
--- Two mentions may come to the same edge, which is gone when both are. What contains something has
--- no mention of it.
+-- Several mentions of the source can have the same target; the edge exists until all are removed. The
+-- kind `contains` has no mention: number 0.
 CREATE TABLE edges (
     source  bigint NOT NULL,
     target  bigint NOT NULL,

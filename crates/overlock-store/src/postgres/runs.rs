@@ -1,39 +1,40 @@
-//! Keeps runs in `PostgreSQL`.
+//! Stores runs in `PostgreSQL`.
 //!
-//! A statement that fails spoils its transaction, and all that is written together with it. So what
-//! may be refused is written so that it changes nothing then, and is no failure; and nothing that is
-//! written together waits for others who might wait for it.
+//! A failed statement aborts its transaction with all other writes in it. So expected conflicts use
+//! `ON CONFLICT DO NOTHING`, and statements do not wait for locks where two transactions could
+//! deadlock.
 
 use std::collections::HashSet;
 
 use tokio_postgres::Row;
 
 use super::connection::{Connection, Values};
-use super::locks::number as lock_number;
-use super::text::{self, given, kept};
-use super::{Postgres, signed, strategies, unsigned};
+use super::locks::lock_key;
+use super::text::{self, escaped, unescaped};
+use super::{Postgres, strategies};
 use crate::error::StoreError;
 use crate::runs::{
     AFTER_ALL, Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Since, Work, Writes,
 };
-use crate::strategies::{StrategyResult, are_kept};
+use crate::store::{signed, unsigned};
+use crate::strategies::{StrategyResult, are_stored};
 
 impl Runs for Postgres {
     fn transact(&self, work: &mut dyn FnMut(&mut dyn Writes)) -> Result<(), StoreError> {
         self.pool.write(|connection| {
-            let mut writes = InTransaction {
+            let mut writes = PostgresWrites {
                 connection,
                 schema: &self.schema,
                 failure: None,
             };
             work(&mut writes);
-            // What is committed after a failure is nothing, without a word.
+            // `COMMIT` of an aborted transaction rolls it back without an error.
             writes.failure.map_or(Ok(()), Err)
         })
     }
 
     fn work_on(&self, id: &RunId) -> Result<Option<Work>, StoreError> {
-        Ok(self.locks.hold(id)?.map(Work::holding))
+        Ok(self.locks.try_lock(id)?.map(Work::new))
     }
 
     fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
@@ -53,7 +54,7 @@ impl Runs for Postgres {
             let bodies: Vec<String> = row.try_get("bodies")?;
             Ok(Some(Since {
                 summary: summary(&row)?,
-                steps: bodies.into_iter().map(given).collect(),
+                steps: bodies.into_iter().map(unescaped).collect(),
             }))
         })
     }
@@ -62,14 +63,14 @@ impl Runs for Postgres {
         if ids.is_empty() {
             return Ok(HashSet::new());
         }
-        // A lock on a number is told in two halves.
-        let find = "SELECT (classid::bigint << 32) | objid::bigint AS number FROM pg_locks \
+        // The key of an advisory lock is stored in two halves.
+        let find = "SELECT (classid::bigint << 32) | objid::bigint AS key FROM pg_locks \
                     WHERE locktype = 'advisory' AND objsubid = 1 AND granted \
                     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
         self.pool.read(|connection| {
             let rows = connection.query(find, &[])?;
-            let held: HashSet<i64> = rows.iter().map(|row| row.get("number")).collect();
-            let is_held = |id: &&RunId| held.contains(&self.locks.number(id));
+            let held: HashSet<i64> = rows.iter().map(|row| row.get("key")).collect();
+            let is_held = |id: &&RunId| held.contains(&self.locks.key(id));
             Ok(ids.iter().filter(is_held).cloned().collect())
         })
     }
@@ -84,15 +85,15 @@ impl Runs for Postgres {
     }
 }
 
-/// Writes that are one transaction.
-struct InTransaction<'a> {
+/// Writes in one transaction.
+struct PostgresWrites<'a> {
     connection: &'a Connection,
     schema: &'a str,
-    /// The first statement that failed. None after it does anything.
+    /// The error of the first failed statement. Those after it have no effect.
     failure: Option<StoreError>,
 }
 
-impl Writes for InTransaction<'_> {
+impl Writes for PostgresWrites<'_> {
     fn begin(&mut self, run: &NewRun<'_>) -> Result<Claim, StoreError> {
         let begun = self.row(
             "INSERT INTO runs (id, began_at, model, request, options, conditions) \
@@ -100,10 +101,10 @@ impl Writes for InTransaction<'_> {
             &[
                 &run.id.as_str(),
                 &signed(run.at),
-                &kept(run.model),
-                &kept(run.request),
-                &kept(run.options),
-                &kept(run.conditions),
+                &escaped(run.model),
+                &escaped(run.request),
+                &escaped(run.options),
+                &escaped(run.conditions),
             ],
         )?;
         let id = run.id.clone();
@@ -122,10 +123,9 @@ impl Writes for InTransaction<'_> {
         digest: &str,
         run: &NewRun<'_>,
     ) -> Result<Begun, StoreError> {
-        // Two that begin several keys each, in another order, would wait for one another.
-        let number = lock_number(self.schema, "key", key);
+        // Two transactions that wait for several keys in different order would deadlock.
         let lock = "SELECT pg_try_advisory_xact_lock($1) AS is_held";
-        let is_held = self.row(lock, &[&number])?;
+        let is_held = self.row(lock, &[&lock_key(self.schema, "key", key)])?;
         if !is_held.is_some_and(|row| row.get("is_held")) {
             return Ok(Begun::Meanwhile);
         }
@@ -134,10 +134,10 @@ impl Writes for InTransaction<'_> {
         let Some(known) = self.row(find, &[&key])? else {
             let claim = self.begin(run)?;
             let add = "INSERT INTO keys (key, digest, run) VALUES ($1, $2, $3)";
-            self.changed(add, &[&key, &kept(digest), &run.id.as_str()])?;
+            self.changed(add, &[&key, &escaped(digest), &run.id.as_str()])?;
             return Ok(Begun::Now(claim));
         };
-        if given(known.try_get("digest")?) == digest {
+        if unescaped(known.try_get("digest")?) == digest {
             Ok(Begun::Before(parsed(known.try_get("run")?)?))
         } else {
             Ok(Begun::Otherwise)
@@ -149,9 +149,9 @@ impl Writes for InTransaction<'_> {
         let Some(row) = self.row(claim, &[&id.as_str()])? else {
             return Ok(None);
         };
-        // In a statement of its own, which sees what was written while the first one waited.
+        // A second statement sees what was committed while the first one waited for the row.
         let run = run(self.connection, id);
-        let Some(run) = self.tried(run)? else {
+        let Some(run) = self.checked(run)? else {
             return Ok(None);
         };
         let claim = Claim {
@@ -162,7 +162,7 @@ impl Writes for InTransaction<'_> {
     }
 
     fn add_step(&mut self, claim: &Claim, step: u32, body: &str) -> Result<(), StoreError> {
-        // The run stays as it is until this is committed, or whoever takes it up would not see it.
+        // Locks the run until the commit, so that a process that claims it then sees this step.
         let added = self.changed(
             "INSERT INTO steps (run, number, body) SELECT id, $3, $4 FROM runs \
              WHERE id = $1 AND claim = $2 \
@@ -172,7 +172,7 @@ impl Writes for InTransaction<'_> {
                 &claim.id.as_str(),
                 &claim.number,
                 &i64::from(step),
-                &kept(body),
+                &escaped(body),
             ],
         )?;
         if added == 1 {
@@ -192,7 +192,7 @@ impl Writes for InTransaction<'_> {
                 &claim.id.as_str(),
                 &claim.number,
                 &signed(at),
-                &kept(outcome),
+                &escaped(outcome),
             ],
         )?;
         if ended == 1 {
@@ -203,27 +203,27 @@ impl Writes for InTransaction<'_> {
 
     fn tell(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError> {
         let begun = &run.begun;
-        let steps: Vec<_> = run.steps.iter().map(|step| kept(step)).collect();
-        let told = self.row(
-            "WITH told AS (INSERT INTO runs \
+        let steps: Vec<_> = run.steps.iter().map(|step| escaped(step)).collect();
+        let added = self.row(
+            "WITH run AS (INSERT INTO runs \
              (id, began_at, model, request, options, conditions, ended_at, outcome) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING id), \
              added AS (INSERT INTO steps (run, number, body) SELECT id, number, body \
-             FROM told, unnest($9::text[]) WITH ORDINALITY AS step (body, number)) \
-             SELECT count(*) AS count FROM told",
+             FROM run, unnest($9::text[]) WITH ORDINALITY AS step (body, number)) \
+             SELECT count(*) AS count FROM run",
             &[
                 &begun.id.as_str(),
                 &signed(begun.at),
-                &kept(begun.model),
-                &kept(begun.request),
-                &kept(begun.options),
-                &kept(begun.conditions),
+                &escaped(begun.model),
+                &escaped(begun.request),
+                &escaped(begun.options),
+                &escaped(begun.conditions),
                 &signed(run.at),
-                &kept(run.outcome),
+                &escaped(run.outcome),
                 &steps,
             ],
         )?;
-        if told.is_some_and(|row| row.get::<_, i64>("count") == 1) {
+        if added.is_some_and(|row| row.get::<_, i64>("count") == 1) {
             return Ok(());
         }
         Err(StoreError::Taken {
@@ -234,7 +234,7 @@ impl Writes for InTransaction<'_> {
     fn keep_answer(&mut self, claim: &Claim, answer: &str) -> Result<(), StoreError> {
         let keep = "UPDATE runs SET answer = $3 WHERE id = $1 AND claim = $2";
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
-            [&claim.id.as_str(), &claim.number, &kept(answer)];
+            [&claim.id.as_str(), &claim.number, &escaped(answer)];
         if self.changed(keep, &values)? == 1 {
             return Ok(());
         }
@@ -246,35 +246,35 @@ impl Writes for InTransaction<'_> {
         server: &str,
         result: &StrategyResult,
     ) -> Result<(), StoreError> {
-        if !are_kept(server, &result.model) {
+        if !are_stored(server, &result.model) {
             return Ok(());
         }
         let added = strategies::add(self.connection, server, result);
-        self.tried(added)
+        self.checked(added)
     }
 }
 
-impl InTransaction<'_> {
+impl PostgresWrites<'_> {
     fn row(&mut self, statement: &str, values: &Values<'_>) -> Result<Option<Row>, StoreError> {
         let row = self.connection.query_opt(statement, values);
-        self.tried(row.map_err(StoreError::from))
+        self.checked(row.map_err(StoreError::from))
     }
 
     fn changed(&mut self, statement: &str, values: &Values<'_>) -> Result<u64, StoreError> {
         let changed = self.connection.execute(statement, values);
-        self.tried(changed.map_err(StoreError::from))
+        self.checked(changed.map_err(StoreError::from))
     }
 
-    /// Remembers a failure.
-    fn tried<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    /// Remembers the first error.
+    fn checked<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         result.map_err(|error| {
-            let told = error.to_string();
+            let message = error.to_string();
             self.failure.get_or_insert(error);
-            StoreError::Database(told.into())
+            StoreError::Database(message.into())
         })
     }
 
-    /// Whether a claim still holds.
+    /// Checks that a claim is the latest one.
     fn check(&mut self, claim: &Claim) -> Result<(), StoreError> {
         let holds = "SELECT 1 FROM runs WHERE id = $1 AND claim = $2";
         match self.row(holds, &[&claim.id.as_str(), &claim.number])? {
@@ -286,7 +286,7 @@ impl InTransaction<'_> {
     }
 }
 
-/// A run as it is at one moment.
+/// The record of a run, read in one statement.
 fn run(connection: &Connection, id: &RunId) -> Result<Option<Run>, StoreError> {
     let row = connection.query_opt(
         &format!(
@@ -303,10 +303,10 @@ fn run(connection: &Connection, id: &RunId) -> Result<Option<Run>, StoreError> {
     let answer: Option<String> = row.try_get("answer")?;
     Ok(Some(Run {
         summary: summary(&row)?,
-        request: given(row.try_get("request")?),
-        conditions: given(row.try_get("conditions")?),
-        answer: answer.map(given),
-        steps: bodies.into_iter().map(given).collect(),
+        request: unescaped(row.try_get("request")?),
+        conditions: unescaped(row.try_get("conditions")?),
+        answer: answer.map(unescaped),
+        steps: bodies.into_iter().map(unescaped).collect(),
     }))
 }
 
@@ -323,10 +323,10 @@ fn summary(row: &Row) -> Result<RunSummary, StoreError> {
         id: parsed(row.try_get("id")?)?,
         began_at: unsigned(row.try_get("began_at")?),
         ended_at: ended_at.map(unsigned),
-        model: given(row.try_get("model")?),
-        options: given(row.try_get("options")?),
-        outcome: outcome.map(given),
-        open_conditions: open_conditions.map(given),
+        model: unescaped(row.try_get("model")?),
+        options: unescaped(row.try_get("options")?),
+        outcome: outcome.map(unescaped),
+        open_conditions: open_conditions.map(unescaped),
         steps: unsigned(row.try_get("steps")?),
     })
 }

@@ -1,45 +1,39 @@
-//! Is there a store in this database, and of which version? Nothing is written before that is
-//! known.
+//! Opens or creates the tables. Nothing is written before the schema is known to be a store or empty.
 
 use super::connection::Connection;
 use super::pool::Pool;
 use super::vectors;
 use crate::address::PostgresAddress;
 use crate::error::{Cause, StoreError};
-use crate::store::Access;
+use crate::store::{Access, Content};
 
-/// How the tables look.
+/// The version of the tables.
 const VERSION: i64 = 1;
 
 const TABLES: &str = include_str!("tables.sql");
 const NODES: &str = include_str!("nodes.sql");
 
-/// Whoever makes or changes tables holds this lock, with a number for the schema.
-const MAKING: i32 = 0x4F76_6C6B;
+/// The first key of the advisory lock for creating tables; the second one is a hash of the schema.
+const CREATE_LOCK: i32 = 0x4F76_6C6B;
 
-/// What a schema holds.
-enum Content {
-    Nothing,
-    Store { version: i64 },
-    SomethingElse,
-}
-
-/// Finds the store of an address, or makes it.
+/// Finds the store of an address, or creates it.
 pub(super) fn open(
     pool: &Pool,
     address: &PostgresAddress,
     access: Access,
 ) -> Result<(), StoreError> {
-    let known = pool.read(|connection| found(connection, address));
-    // Whoever cannot even connect wants to know to what.
-    let known = known.map_err(|error| match error {
+    let is_store = |connection: &Connection| {
+        content(connection, &address.schema)?.is_store(VERSION, &address.to_string())
+    };
+    // An error of the connection names the address.
+    let exists = pool.read(is_store).map_err(|error| match error {
         StoreError::Database(source) => StoreError::Open {
             place: address.to_string(),
             source,
         },
         other => other,
     })?;
-    if known.is_some() {
+    if exists {
         return Ok(());
     }
     if access != Access::Make {
@@ -49,15 +43,15 @@ pub(super) fn open(
     }
     pool.write(|connection| {
         let lock = "SELECT pg_advisory_xact_lock($1, hashtext($2))";
-        connection.execute(lock, &[&MAKING, &address.schema])?;
-        // Another process may have been faster.
-        if found(connection, address)?.is_some() {
+        connection.execute(lock, &[&CREATE_LOCK, &address.schema])?;
+        // Another process may have created it meanwhile.
+        if is_store(connection)? {
             return Ok(());
         }
         let schema = &address.schema;
-        let is_there = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
-        // Whoever may only use one that is there may not even ask for it to be made.
-        if connection.query_opt(is_there, &[schema])?.is_none() {
+        let find = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
+        // `CREATE SCHEMA IF NOT EXISTS` needs a permission that using an existing one does not.
+        if connection.query_opt(find, &[schema])?.is_none() {
             connection.batch(&format!("CREATE SCHEMA {schema}"))?;
         }
         connection.batch(TABLES)?;
@@ -67,7 +61,8 @@ pub(super) fn open(
     })
 }
 
-/// Whether vectors can be kept, which takes an extension of the server. It is made if it can be.
+/// Whether vectors can be stored, which needs the extension `vector`. Creates the extension if this is
+/// possible.
 pub(super) fn find_vectors(
     pool: &Pool,
     address: &PostgresAddress,
@@ -75,17 +70,17 @@ pub(super) fn find_vectors(
 ) -> Result<bool, StoreError> {
     let table = format!("{}.vectors", address.schema);
     let has_table = |connection: &Connection| {
-        let find = "SELECT to_regclass($1) IS NOT NULL AS is_there";
+        let find = "SELECT to_regclass($1) IS NOT NULL AS exists";
         let row = connection.query_one(find, &[&table])?;
-        Ok(row.try_get("is_there")?)
+        Ok(row.try_get("exists")?)
     };
     if pool.read(has_table)? || access == Access::Read {
         return pool.read(has_table);
     }
-    // It is one for all schemas of a database.
+    // The extension is shared by all schemas of a database.
     let lock = "SELECT pg_advisory_xact_lock($1, 0)";
-    let made = pool.write(|connection| {
-        connection.execute(lock, &[&MAKING])?;
+    let created = pool.write(|connection| {
+        connection.execute(lock, &[&CREATE_LOCK])?;
         connection.batch("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")?;
         Ok(())
     });
@@ -95,43 +90,28 @@ pub(super) fn find_vectors(
             .query_one(find, &[])?
             .try_get::<_, bool>("is_known")?)
     })?;
-    match made {
+    match created {
         _ if is_known => {}
-        // A server that refuses has no vectors, one that is gone has nothing.
+        // A server that refuses has no vectors; other errors are reported.
         Err(StoreError::Database(cause)) if is_refusal(&cause) => return Ok(false),
         Err(StoreError::Forbidden { .. }) | Ok(()) => return Ok(false),
         Err(error) => return Err(error),
     }
     pool.write(|connection| {
-        connection.execute(lock, &[&MAKING])?;
+        connection.execute(lock, &[&CREATE_LOCK])?;
         Ok(connection.batch(vectors::TABLE)?)
     })?;
     Ok(true)
 }
 
-/// Whether a server said that it will not do something.
+/// Whether the server itself reported the error.
 fn is_refusal(cause: &Cause) -> bool {
     let error = cause.downcast_ref::<tokio_postgres::Error>();
     error.is_some_and(|error| error.as_db_error().is_some())
 }
 
-/// The version of the store, if there is one.
-fn found(connection: &Connection, address: &PostgresAddress) -> Result<Option<i64>, StoreError> {
-    match content(connection, &address.schema)? {
-        Content::Nothing => Ok(None),
-        Content::SomethingElse => Err(StoreError::Foreign {
-            place: address.to_string(),
-        }),
-        Content::Store { version } if version > VERSION => Err(StoreError::Newer {
-            found: version,
-            known: VERSION,
-        }),
-        Content::Store { version } => Ok(Some(version)),
-    }
-}
-
 fn content(connection: &Connection, schema: &str) -> Result<Content, StoreError> {
-    // Extensions that were made in the schema are nobody's tables.
+    // Tables of extensions in the schema do not count.
     let tables = "SELECT c.relname::text AS name FROM pg_class c \
                   JOIN pg_namespace n ON n.oid = c.relnamespace \
                   WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') \
@@ -147,7 +127,7 @@ fn content(connection: &Connection, schema: &str) -> Result<Content, StoreError>
     {
         return Ok(Content::SomethingElse);
     }
-    // With the schema, or one that may not be used would be said to have no such table.
+    // With the name of the schema, so that a missing permission is not reported as a missing table.
     let find = format!("SELECT max(version) AS version FROM {schema}.store");
     let version = connection.query_opt(&find, &[]);
     match version {
@@ -166,5 +146,5 @@ fn content(connection: &Connection, schema: &str) -> Result<Content, StoreError>
     }
 }
 
-/// How the server says that a table looks otherwise.
+/// The error code for a table without such a column.
 const UNDEFINED_COLUMN: &str = "42703";

@@ -1,9 +1,8 @@
-//! Finds nodes in `PostgreSQL`, by words, by vectors and by both.
+//! Keyword search in `PostgreSQL`, and the merge with vector search.
 //!
-//! The words of a node are a `tsvector`, made here as every engine makes them: those of its name
-//! weigh more than those of its text. Words that are everywhere would make a search slow without
-//! making it better: no more than so many nodes are weighed, and those are taken first that are
-//! called as the query says.
+//! The words of a node are in a `tsvector`, in which words of its name weigh more than words of its
+//! text. Common words would make a search slow without making it better, so only a limited number of
+//! nodes is ranked, those with the words in their name first.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
@@ -12,52 +11,50 @@ use tokio_postgres::Row;
 
 use super::connection::Connection;
 use super::nodes::{self, NODE};
-use super::text::{given, kept};
+use super::text::{escaped, unescaped};
 use super::vectors;
 use crate::error::StoreError;
-use crate::fusion::ranked;
+use crate::fusion::{Tiers, ranked};
 use crate::naming;
 use crate::nodes::{Filter, Hit, NewNode, Query};
 use crate::words;
 
-/// How many nodes are weighed against one another.
-const WEIGHED: i64 = 1_000;
+/// The number of nodes that are ranked. A word in more nodes is common.
+const MOST_RANKED: i64 = 1_000;
 
-/// How many are if all words of a query are everywhere, and tell hardly anything.
-const FEW: i64 = 300;
+/// The number of nodes that are ranked if all words are common.
+const MOST_RANKED_COMMON: i64 = 300;
 
-/// So many nodes have a word that says little.
-const MANY: f64 = 1_000.0;
+/// The number of nodes from which a word counts little in the ranking.
+const FREQUENT: f64 = 1_000.0;
 
-/// A word that so many nodes are thought to have is not counted: what the server thinks rests on a
-/// sample, and is not far off.
-const SURELY_MANY: i64 = 2 * WEIGHED;
+/// A word with a higher estimate in the statistics of the server is not counted.
+const SURELY_COMMON: i64 = 2 * MOST_RANKED;
 
-/// What a word is worth in the text of a node, and in its name.
+/// The weight of a word in the text, and of one in the name.
 const WEIGHTS: &str = "'{0.125, 0, 0, 1}'";
 
-/// More of the same word says no more.
-const MOST_PLACES: usize = 16;
+/// The most positions of one word.
+const MOST_POSITIONS: usize = 16;
 
-/// The last place that a `tsvector` can tell.
-const LAST_PLACE: usize = 16_383;
+/// The greatest position in a `tsvector`.
+const LAST_POSITION: usize = 16_383;
 
-/// So many bytes of words a `tsvector` takes, with a little room.
+/// A little less than the size limit of a `tsvector`.
 const MOST_BYTES: usize = 1_000_000;
 
-/// The words of a node as `PostgreSQL` reads them. Of a text that has more different words than can
-/// be kept the first are.
+/// The words of a node in the text format of a `tsvector`. Words beyond the size limit are left out.
 pub(super) fn words(node: &NewNode) -> String {
     let name = words::of_name(&node.name);
     let body = words::of_text(&format!("{} {}", node.qualified, node.text));
-    let marked: Vec<String> = name.split(' ').map(named).collect();
-    let marked = marked.iter().map(|word| (word.as_str(), ""));
-    let called = name.split(' ').map(|word| (word, "A"));
-    let said = body.split(' ').map(|word| (word, ""));
+    let prefixed: Vec<String> = name.split(' ').map(in_name).collect();
+    let prefixed = prefixed.iter().map(|word| (word.as_str(), ""));
+    let name = name.split(' ').map(|word| (word, "A"));
+    let body = body.split(' ').map(|word| (word, ""));
     let mut known: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
     let mut size = 0;
-    for (place, (word, weight)) in (1..).zip(marked.chain(called).chain(said)) {
-        if word.is_empty() || word == NAMED {
+    for (position, (word, weight)) in (1..).zip(prefixed.chain(name).chain(body)) {
+        if word.is_empty() || word == IN_NAME {
             continue;
         }
         let cost = if known.contains_key(word) {
@@ -68,43 +65,43 @@ pub(super) fn words(node: &NewNode) -> String {
         if size + cost > MOST_BYTES {
             continue;
         }
-        let places = known.entry(word).or_default();
-        if places.len() < MOST_PLACES {
-            places.push((place.min(LAST_PLACE), weight));
+        let positions = known.entry(word).or_default();
+        if positions.len() < MOST_POSITIONS {
+            positions.push((position.min(LAST_POSITION), weight));
             size += cost;
         }
     }
     let mut written = String::with_capacity(2 * size);
-    for (word, places) in known {
-        let _ = write!(written, "'{word}'"); // a string takes everything
-        for (number, (place, weight)) in places.into_iter().enumerate() {
+    for (word, positions) in known {
+        let _ = write!(written, "'{word}'"); // writing to a string cannot fail
+        for (number, (position, weight)) in positions.into_iter().enumerate() {
             let sign = if number == 0 { ':' } else { ',' };
-            let _ = write!(written, "{sign}{place}{weight}");
+            let _ = write!(written, "{sign}{position}{weight}");
         }
         written.push(' ');
     }
     written
 }
 
-/// What stands before a word of a name, to be looked for without looking at the node: an index does
-/// not know weights.
-const NAMED: &str = "n.";
+/// The prefix of words of a name. A GIN index does not contain weights, so a search for words in names
+/// needs words of their own.
+const IN_NAME: &str = "n.";
 
-fn named(word: &str) -> String {
-    format!("{NAMED}{word}")
+fn in_name(word: &str) -> String {
+    format!("{IN_NAME}{word}")
 }
 
-/// Where nodes are looked for.
-pub(super) struct Place {
+/// A filter with the keys of its repository and files.
+pub(super) struct RowFilter {
     pub(super) repository: Option<i64>,
     pub(super) language: Option<String>,
-    /// The files, if a path is asked for.
+    /// The matching files, if the filter has a path.
     pub(super) files: Option<Vec<i64>>,
 }
 
-impl Place {
-    /// Reads a filter; nothing if it lets nothing through.
-    fn of(connection: &Connection, filter: &Filter<'_>) -> Result<Option<Self>, StoreError> {
+impl RowFilter {
+    /// Looks up the keys of a filter; nothing if it matches no node.
+    fn new(connection: &Connection, filter: &Filter<'_>) -> Result<Option<Self>, StoreError> {
         let repository = match filter.repository {
             Some(name) => match nodes::repository(connection, name)? {
                 None => return Ok(None),
@@ -121,7 +118,7 @@ impl Place {
                 )?;
                 let mut files = Vec::new();
                 for row in &rows {
-                    if pattern.matches(&given(row.try_get("path")?)) {
+                    if pattern.matches(&unescaped(row.try_get("path")?)) {
                         files.push(row.try_get("key")?);
                     }
                 }
@@ -133,34 +130,36 @@ impl Place {
         };
         Ok(Some(Self {
             repository,
-            language: filter.language.map(|language| kept(language).into_owned()),
+            language: filter
+                .language
+                .map(|language| escaped(language).into_owned()),
             files,
         }))
     }
 
-    pub(super) fn is_everywhere(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.repository.is_none() && self.language.is_none() && self.files.is_none()
     }
 }
 
-/// What a place is to a statement, after its other values.
-const IN_PLACE: &str = "($1::bigint IS NULL OR repository = $1) \
+/// The condition of a [`RowFilter`], which is in the first three parameters.
+const MATCHES_FILTER: &str = "($1::bigint IS NULL OR repository = $1) \
      AND ($2::text IS NULL OR language = $2) AND ($3::bigint[] IS NULL OR file = ANY ($3))";
 
-/// The nodes that answer a query best.
+/// The best nodes for a query.
 pub(super) fn search(connection: &Connection, query: &Query<'_>) -> Result<Vec<Hit>, StoreError> {
-    let Some(place) = Place::of(connection, &query.filter)? else {
+    let Some(filter) = RowFilter::new(connection, &query.filter)? else {
         return Ok(Vec::new());
     };
     let found = ranked(
         query,
-        |text, count| by_words(connection, text, &place, count),
-        |vector, count| vectors::nearest(connection, vector, &place, count),
+        |text, count| by_words(connection, text, &filter, count),
+        |vector, count| vectors::nearest(connection, vector, &filter, count),
     )?;
     let keys: Vec<i64> = found.iter().map(|found| found.node).collect();
     let rows = connection.query(&format!("{NODE} WHERE nodes.key = ANY ($1)"), &[&keys])?;
     let mut nodes: HashMap<i64, &Row> = rows.iter().map(|row| (row.get("key"), row)).collect();
-    // What is gone since it was found is left out.
+    // Nodes that were removed meanwhile are left out.
     let hits = found.into_iter().filter_map(|found| {
         let row = nodes.remove(&found.node)?;
         Some(nodes::node(row).map(|node| Hit {
@@ -173,47 +172,43 @@ pub(super) fn search(connection: &Connection, query: &Query<'_>) -> Result<Vec<H
     hits.collect()
 }
 
-/// The nodes with the words of a query: those that are called so, those with all of its words, and
-/// those with any of the rarest.
+/// The nodes with the words of a query: first those with that name, then those with all words, then
+/// those with any of the rarest words.
 fn by_words(
     connection: &Connection,
     query: &str,
-    place: &Place,
+    filter: &RowFilter,
     limit: usize,
 ) -> Result<Vec<(i64, f64)>, StoreError> {
     let words = words::of_query(query);
     if words.is_empty() || limit == 0 {
         return Ok(Vec::new());
     }
-    let index = Index { connection, place };
-    let mut list = List {
-        nodes: Vec::new(),
-        known: HashSet::new(),
-        limit,
-    };
-    list.add(3.0, index.called(query)?);
+    let index = WordIndex { connection, filter };
+    let every = |_| Ok(true); // the statements contain the filter
+    let mut list = Tiers::new(limit);
+    list.add(index.with_name(query)?, every)?;
     let counted = index.count(&words)?;
-    let is_there = counted.iter().all(|(_, count)| *count > 0);
-    if !list.is_full() && is_there {
-        let is_everywhere = counted.iter().all(|(_, count)| *count > WEIGHED);
-        if is_everywhere {
-            let names: Vec<String> = words.iter().map(|word| named(word)).collect();
-            list.add(2.0, index.weigh(&all(&names), &counted, FEW)?);
+    let are_common = counted
+        .iter()
+        .all(|(_, count)| *count == 0 || *count > MOST_RANKED);
+    let most = if are_common {
+        MOST_RANKED_COMMON
+    } else {
+        MOST_RANKED
+    };
+    if !list.is_full() && counted.iter().all(|(_, count)| *count > 0) {
+        if are_common {
+            let names: Vec<String> = words.iter().map(|word| in_name(word)).collect();
+            list.add(index.rank(&all(&names), &counted, most)?, every)?;
         }
         if !list.is_full() {
-            let most = if is_everywhere { FEW } else { WEIGHED };
-            list.add(1.0, index.weigh(&all(&words), &counted, most)?);
+            list.add(index.rank(&all(&words), &counted, most)?, every)?;
         }
     }
-    if !list.is_full() && words.len() > 1 {
-        let rarest = rarest(&counted);
-        if !rarest.is_empty() {
-            let is_everywhere = counted
-                .iter()
-                .all(|(_, count)| *count == 0 || *count > WEIGHED);
-            let most = if is_everywhere { FEW } else { WEIGHED };
-            list.add(0.0, index.weigh(&rarest.join(" | "), &counted, most)?);
-        }
+    let rarest = rarest(&counted);
+    if !list.is_full() && words.len() > 1 && !rarest.is_empty() {
+        list.add(index.rank(&rarest.join(" | "), &counted, most)?, every)?;
     }
     Ok(list.nodes)
 }
@@ -224,17 +219,16 @@ fn all(words: &[String]) -> String {
     words.join(" & ")
 }
 
-/// A word as it is taken for nothing else; it has only letters and figures, and a dot if it is one of
-/// a name.
+/// A quoted word. It has only letters and digits, and a dot after [`IN_NAME`].
 fn quoted(word: &str) -> String {
     format!("'{word}'")
 }
 
-/// As many of the rarest words as can be weighed.
+/// As many of the rarest words as can be ranked.
 fn rarest(counted: &[(String, i64)]) -> Vec<String> {
     let mut counted: Vec<&(String, i64)> = counted.iter().filter(|(_, count)| *count > 0).collect();
     counted.sort_by(|one, other| (one.1, &one.0).cmp(&(other.1, &other.0)));
-    let mut room = WEIGHED;
+    let mut room = MOST_RANKED;
     let mut rarest = Vec::new();
     for (word, count) in counted {
         if *count > room && !rarest.is_empty() {
@@ -246,47 +240,21 @@ fn rarest(counted: &[(String, i64)]) -> Vec<String> {
     rarest
 }
 
-/// Nodes that come one after the other, each once.
-struct List {
-    nodes: Vec<(i64, f64)>,
-    known: HashSet<i64>,
-    limit: usize,
-}
-
-impl List {
-    fn is_full(&self) -> bool {
-        self.nodes.len() >= self.limit
-    }
-
-    /// Adds those that are not there yet behind those that are. Their scores are brought to less
-    /// than 1 above the base, so that the order of the list is that of its scores.
-    fn add(&mut self, base: f64, nodes: Vec<(i64, f64)>) {
-        for (node, score) in nodes {
-            if self.is_full() {
-                return;
-            }
-            if self.known.insert(node) {
-                self.nodes.push((node, base + score / (1.0 + score)));
-            }
-        }
-    }
-}
-
-/// The index of words, as far as it is about a place.
-struct Index<'a> {
+/// The index of words, restricted by a filter.
+struct WordIndex<'a> {
     connection: &'a Connection,
-    place: &'a Place,
+    filter: &'a RowFilter,
 }
 
-impl Index<'_> {
-    /// The nodes that are called just as the query says.
-    fn called(&self, query: &str) -> Result<Vec<(i64, f64)>, StoreError> {
+impl WordIndex<'_> {
+    /// The nodes with the query as their name.
+    fn with_name(&self, query: &str) -> Result<Vec<(i64, f64)>, StoreError> {
         let names = [naming::last_name(query.trim()), words::joined(query)];
         let names: HashSet<String> = names.into_iter().filter(|name| !name.is_empty()).collect();
         let all = "SELECT key, name FROM repositories WHERE $1::bigint IS NULL OR key = $1";
         let mut wanted: Vec<i64> = Vec::new();
-        for row in self.connection.query(all, &[&self.place.repository])? {
-            let repository = given(row.try_get("name")?);
+        for row in self.connection.query(all, &[&self.filter.repository])? {
+            let repository = unescaped(row.try_get("name")?);
             wanted.extend(
                 names
                     .iter()
@@ -295,26 +263,26 @@ impl Index<'_> {
         }
         let rows = self.connection.query(
             &format!(
-                "SELECT key FROM nodes WHERE {IN_PLACE} AND last_name = ANY ($4) \
-                 ORDER BY key LIMIT {WEIGHED}"
+                "SELECT key FROM nodes WHERE {MATCHES_FILTER} AND last_name = ANY ($4) \
+                 ORDER BY key LIMIT {MOST_RANKED}"
             ),
             &[
-                &self.place.repository,
-                &self.place.language,
-                &self.place.files,
+                &self.filter.repository,
+                &self.filter.language,
+                &self.filter.files,
                 &wanted,
             ],
         )?;
         Ok(rows.iter().map(|row| (row.get("key"), 0.0)).collect())
     }
 
-    /// How many nodes have each word, wherever they are, as far as that matters.
+    /// The number of nodes with each word in the whole store, up to the limit for common words.
     ///
-    /// Even to count up to a limit the server reads all that its index has of a word. So it is only
-    /// asked to count words that it does not know to be common since it last looked.
+    /// Even to count up to a limit, the server reads all index entries of a word. So words that are
+    /// common according to its statistics are not counted.
     fn count(&self, words: &[String]) -> Result<Vec<(String, i64)>, StoreError> {
         let queries: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        let most = WEIGHED + 1;
+        let most = MOST_RANKED + 1;
         let rows = self.connection.query(
             &format!(
                 "WITH common AS MATERIALIZED (SELECT common.word FROM pg_stats, pg_class, \
@@ -322,12 +290,12 @@ impl Index<'_> {
                  AS common (word, share) \
                  WHERE schemaname = current_schema() AND tablename = 'nodes' \
                  AND attname = 'words' AND pg_class.oid = 'nodes'::regclass \
-                 AND common.share * reltuples > {SURELY_MANY}) \
-                 SELECT CASE WHEN wanted.word IN (SELECT word FROM common) THEN {most} \
+                 AND common.share * reltuples > {SURELY_COMMON}) \
+                 SELECT CASE WHEN query.word IN (SELECT word FROM common) THEN {most} \
                  ELSE (SELECT count(*) FROM (SELECT 1 FROM nodes \
-                 WHERE words @@ wanted.query::tsquery LIMIT {most}) AS found) END AS count \
+                 WHERE words @@ query.query::tsquery LIMIT {most}) AS found) END AS count \
                  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY \
-                 AS wanted (word, query, place) ORDER BY place"
+                 AS query (word, query, number) ORDER BY number"
             ),
             &[&words, &queries],
         )?;
@@ -335,40 +303,40 @@ impl Index<'_> {
         Ok(words.iter().cloned().zip(counts).collect())
     }
 
-    /// The nodes that are found, by weight: the rarer a word, the more it counts.
-    fn weigh(
+    /// The nodes that match a query, by rank: the rarer a word, the more it counts.
+    fn rank(
         &self,
-        wanted: &str,
+        query: &str,
         counted: &[(String, i64)],
         most: i64,
     ) -> Result<Vec<(i64, f64)>, StoreError> {
         let queries: Vec<String> = counted.iter().map(|(word, _)| quoted(word)).collect();
-        let worth = counted.iter().map(|(_, count)| {
+        let weights = counted.iter().map(|(_, count)| {
             let count = f64::from(u32::try_from(*count).unwrap_or(u32::MAX));
-            (1.0 + 2.0 * MANY / (count + 0.5)).ln()
+            (1.0 + 2.0 * FREQUENT / (count + 0.5)).ln()
         });
-        let worth: Vec<f64> = worth.collect();
+        let weights: Vec<f64> = weights.collect();
         let rows = self.connection.query(
             &format!(
-                "SELECT key, (SELECT sum(worth * ts_rank({WEIGHTS}, words, word::tsquery, 1)) \
-                 FROM unnest($5::text[], $6::float8[]) AS wanted (word, worth)) AS weight \
-                 FROM (SELECT key, words FROM nodes WHERE {IN_PLACE} \
+                "SELECT key, (SELECT sum(weight * ts_rank({WEIGHTS}, words, word::tsquery, 1)) \
+                 FROM unnest($5::text[], $6::float8[]) AS query (word, weight)) AS rank \
+                 FROM (SELECT key, words FROM nodes WHERE {MATCHES_FILTER} \
                  AND words @@ $4::text::tsquery LIMIT $7) AS found \
-                 ORDER BY weight DESC, key"
+                 ORDER BY rank DESC, key"
             ),
             &[
-                &self.place.repository,
-                &self.place.language,
-                &self.place.files,
-                &wanted,
+                &self.filter.repository,
+                &self.filter.language,
+                &self.filter.files,
+                &query,
                 &queries,
-                &worth,
+                &weights,
                 &most,
             ],
         )?;
         let found = rows
             .iter()
-            .map(|row| Ok((row.try_get("key")?, row.try_get("weight")?)));
+            .map(|row| Ok((row.try_get("key")?, row.try_get("rank")?)));
         found.collect()
     }
 }

@@ -1,9 +1,10 @@
-//! Keeps the results of strategies in `PostgreSQL`.
+//! Stores the results of strategies in `PostgreSQL`.
 
+use super::Postgres;
 use super::connection::Connection;
-use super::text::{given, kept};
-use super::{Postgres, signed, unsigned};
+use super::text::{escaped, unescaped};
 use crate::error::StoreError;
+use crate::store::{signed, unsigned};
 use crate::strategies::{IN_ALL, PER_MODEL, Strategies, StrategyResult};
 
 impl Strategies for Postgres {
@@ -11,13 +12,13 @@ impl Strategies for Postgres {
         self.pool.read(|connection| {
             let rows = connection.query(
                 "SELECT model, at, results FROM strategy_results WHERE server = $1 ORDER BY key",
-                &[&kept(server)],
+                &[&escaped(server)],
             )?;
             let results = rows.iter().map(|row| {
                 Ok(StrategyResult {
-                    model: given(row.try_get("model")?),
+                    model: unescaped(row.try_get("model")?),
                     at: unsigned(row.try_get("at")?),
-                    results: given(row.try_get("results")?),
+                    results: unescaped(row.try_get("results")?),
                 })
             });
             results.collect()
@@ -25,17 +26,22 @@ impl Strategies for Postgres {
     }
 }
 
-/// Adds results, and drops the oldest where there are too many. What another process is dropping
-/// is skipped: two that write several results each, in another order, would wait for one another.
+/// Adds results and deletes the oldest ones above the limits. Rows that another transaction is deleting
+/// are skipped, so that two transactions with several results cannot deadlock.
 pub(super) fn add(
     connection: &Connection,
     server: &str,
     result: &StrategyResult,
 ) -> Result<(), StoreError> {
-    let (server, model) = (kept(server), kept(&result.model));
+    let (server, model) = (escaped(server), escaped(&result.model));
     connection.execute(
         "INSERT INTO strategy_results (server, model, at, results) VALUES ($1, $2, $3, $4)",
-        &[&server, &model, &signed(result.at), &kept(&result.results)],
+        &[
+            &server,
+            &model,
+            &signed(result.at),
+            &escaped(&result.results),
+        ],
     )?;
     connection.execute(
         "DELETE FROM strategy_results WHERE key IN \

@@ -1,7 +1,7 @@
-//! Any text, in a database that knows no character 0.
+//! Escapes the character 0, which `PostgreSQL` does not accept in texts.
 //!
-//! A text keeps everything else as it is, so that it can be read and searched with any tool. The
-//! character that stands before what is written otherwise is one that no text has a use for.
+//! All other characters are stored unchanged, so that any tool can read and search the texts. The
+//! escape character is a noncharacter of Unicode.
 
 use std::borrow::Cow;
 
@@ -9,45 +9,45 @@ use sha2::{Digest, Sha256};
 
 const ESCAPE: char = '\u{10FFFF}';
 
-/// A text as it is kept.
-pub(super) fn kept(text: &str) -> Cow<'_, str> {
+/// Escapes a text to store it.
+pub(super) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', ESCAPE]) {
         return Cow::Borrowed(text);
     }
-    let mut kept = String::with_capacity(text.len() + 8);
+    let mut escaped = String::with_capacity(text.len() + 8);
     for character in text.chars() {
         match character {
-            '\0' => kept.extend([ESCAPE, '0']),
-            ESCAPE => kept.extend([ESCAPE, '1']),
-            other => kept.push(other),
+            '\0' => escaped.extend([ESCAPE, '0']),
+            ESCAPE => escaped.extend([ESCAPE, '1']),
+            other => escaped.push(other),
         }
     }
-    Cow::Owned(kept)
+    Cow::Owned(escaped)
 }
 
-/// What a text is found by, however long it is: an index takes no more than a third of a page.
+/// The digest of a text, to look it up by: an index entry is at most a third of a page.
 pub(super) fn digest(text: &str) -> Vec<u8> {
-    Sha256::digest(&*kept(text)).to_vec()
+    Sha256::digest(&*escaped(text)).to_vec()
 }
 
-/// A text as it was given.
-pub(super) fn given(kept: String) -> String {
-    if !kept.contains(ESCAPE) {
-        return kept;
+/// The text that was stored.
+pub(super) fn unescaped(stored: String) -> String {
+    if !stored.contains(ESCAPE) {
+        return stored;
     }
-    let mut given = String::with_capacity(kept.len());
-    let mut rest = kept.chars();
+    let mut text = String::with_capacity(stored.len());
+    let mut rest = stored.chars();
     while let Some(character) = rest.next() {
-        given.push(match character {
+        text.push(match character {
             ESCAPE => match rest.next() {
                 Some('0') => '\0',
-                // Nothing else was ever written.
+                // `escaped` writes nothing else.
                 _ => ESCAPE,
             },
             other => other,
         });
     }
-    given
+    text
 }
 
 #[cfg(test)]
@@ -58,10 +58,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_comes_back_and_is_kept_without_a_zero(text in "([\0\u{10FFFF}01a]|.){0,20}") {
-            let kept = kept(&text).into_owned();
-            prop_assert!(!kept.contains('\0'));
-            prop_assert_eq!(given(kept), text);
+        fn every_text_is_restored_and_stored_without_a_zero(text in "([\0\u{10FFFF}01a]|.){0,20}") {
+            let stored = escaped(&text).into_owned();
+            prop_assert!(!stored.contains('\0'));
+            prop_assert_eq!(unescaped(stored), text);
         }
     }
 }

@@ -1,33 +1,34 @@
-//! Finds the nearest vectors in `PostgreSQL`, with pgvector.
+//! Stores and searches vectors in `PostgreSQL` with pgvector.
 //!
-//! Few vectors are compared one by one. Many have an index for each model, which pgvector walks
-//! through (HNSW): it finds almost all that are near, and far from all have to be looked at.
+//! The vectors of a model with few of them are compared one by one; a model with many has an HNSW index,
+//! which finds almost all near vectors without reading all of them.
 
 use std::fmt::Write;
 
 use super::connection::Connection;
+use super::graph;
 use super::nodes::repository;
-use super::search::Place;
-use super::text::{digest, given, kept};
-use super::{graph, signed, unsigned};
+use super::search::RowFilter;
+use super::text::{digest, escaped, unescaped};
 use crate::error::StoreError;
 use crate::nodes::{NodeId, Vector};
+use crate::store::{signed, unsigned};
 use crate::vectors::unit;
 
-/// Keeps vectors, if the server can.
+/// Created only if the server has pgvector.
 pub(super) const TABLE: &str = "CREATE TABLE IF NOT EXISTS vectors ( \
      model bigint NOT NULL, node bigint NOT NULL REFERENCES nodes (key) ON DELETE CASCADE, \
      vector vector NOT NULL, \
      PRIMARY KEY (model, node)); \
      CREATE INDEX IF NOT EXISTS vectors_by_node ON vectors (node)";
 
-/// From so many vectors on a model has an index.
+/// The number of vectors from which a model has an index.
 const MANY: i64 = 10_000;
 
-/// The longest vectors that an index takes.
+/// The most components that an index supports.
 const LONGEST: usize = 2_000;
 
-/// A model whose vectors are kept.
+/// An embedding model with vectors.
 struct Model {
     key: i64,
     numbers: usize,
@@ -46,7 +47,7 @@ fn model(connection: &Connection, name: &str) -> Result<Option<Model>, StoreErro
     model.transpose()
 }
 
-/// Nodes that have no vector.
+/// Nodes without a vector.
 pub(super) fn without(
     connection: &Connection,
     repository: &str,
@@ -69,12 +70,12 @@ pub(super) fn without(
     )?;
     let nodes = rows.iter().map(|row| {
         let id = NodeId::from(row.try_get::<_, &str>("id")?);
-        Ok((id, given(row.try_get("text")?)))
+        Ok((id, unescaped(row.try_get("text")?)))
     });
     nodes.collect()
 }
 
-/// Keeps vectors.
+/// Stores vectors.
 pub(super) fn put(
     connection: &Connection,
     name: &str,
@@ -86,7 +87,7 @@ pub(super) fn put(
     connection.execute(
         "INSERT INTO models (name, digest, numbers) VALUES ($1, $2, $3) \
          ON CONFLICT (digest) DO NOTHING",
-        &[&kept(name), &digest(name), &signed(first.len() as u64)],
+        &[&escaped(name), &digest(name), &signed(first.len() as u64)],
     )?;
     let Some(model) = model(connection, name)? else {
         return Ok(());
@@ -95,9 +96,9 @@ pub(super) fn put(
     let mut written = Vec::with_capacity(vectors.len());
     for (id, vector) in vectors {
         ids.push(id.clone());
-        written.push(shown(&unit(name, model.numbers, vector)?));
+        written.push(to_text(&unit(name, model.numbers, vector)?));
     }
-    // Of two for the same node the last is meant.
+    // Of two vectors for the same node the last one wins.
     connection.execute(
         "INSERT INTO vectors (model, node, vector) \
          SELECT DISTINCT ON (nodes.key) $1::bigint, nodes.key, new.vector::vector \
@@ -109,28 +110,28 @@ pub(super) fn put(
     index(connection, &model)
 }
 
-/// Makes an index for a model that has many vectors and none yet.
+/// Creates the index of a model when it has enough vectors.
 fn index(connection: &Connection, model: &Model) -> Result<(), StoreError> {
     let Model { key, numbers } = model;
     if *numbers > LONGEST {
         return Ok(());
     }
     let name = format!("vectors_of_{key}");
-    let needs = || -> Result<bool, StoreError> {
-        let needs = connection.query_one(
+    let is_missing = || -> Result<bool, StoreError> {
+        let row = connection.query_one(
             "SELECT to_regclass($1) IS NULL \
-             AND EXISTS (SELECT 1 FROM vectors WHERE model = $2 OFFSET $3) AS needs",
+             AND EXISTS (SELECT 1 FROM vectors WHERE model = $2 OFFSET $3) AS is_missing",
             &[&name, key, &MANY],
         )?;
-        Ok(needs.try_get("needs")?)
+        Ok(row.try_get("is_missing")?)
     };
-    if !needs()? {
+    if !is_missing()? {
         return Ok(());
     }
-    // Another process may be just about to.
+    // Another process may be creating it.
     let lock = "SELECT pg_advisory_xact_lock(hashtext($1), hashtext(current_schema()))";
     connection.execute(lock, &[&name])?;
-    if needs()? {
+    if is_missing()? {
         connection.batch(&format!(
             "CREATE INDEX IF NOT EXISTS {name} ON vectors \
              USING hnsw ((vector::vector({numbers})) vector_ip_ops) \
@@ -140,21 +141,21 @@ fn index(connection: &Connection, model: &Model) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The nodes with the nearest vectors, the nearest first, with the cosines of their angles.
+/// The nodes with the nearest vectors and their cosine similarity, the nearest first.
 pub(super) fn nearest(
     connection: &Connection,
     vector: Vector<'_>,
-    place: &Place,
+    filter: &RowFilter,
     limit: usize,
 ) -> Result<Vec<(i64, f64)>, StoreError> {
     let Some(Model { key, numbers }) = model(connection, vector.model)? else {
         return Ok(Vec::new());
     };
-    let unit = shown(&unit(vector.model, numbers, vector.numbers)?);
+    let unit = to_text(&unit(vector.model, numbers, vector.numbers)?);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    // The model stands in the statement itself, or its index would not be seen to fit.
+    // The model is not a parameter, or the planner would not use its partial index.
     let distance = format!("vector::vector({numbers}) <#> $1::text::vector({numbers})");
-    let rows = if place.is_everywhere() {
+    let rows = if filter.is_empty() {
         connection.query(
             &format!(
                 "SELECT node, {distance} AS distance FROM vectors WHERE model = {key} \
@@ -175,9 +176,9 @@ pub(super) fn nearest(
             &[
                 &unit,
                 &limit,
-                &place.repository,
-                &place.language,
-                &place.files,
+                &filter.repository,
+                &filter.language,
+                &filter.files,
             ],
         )?
     };
@@ -186,18 +187,18 @@ pub(super) fn nearest(
         let distance: f64 = row.try_get("distance")?;
         found.push((row.try_get("node")?, -distance));
     }
-    // Equals come in the same order each time.
+    // Makes the order of equal distances deterministic.
     found.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
     Ok(found)
 }
 
-/// A vector as pgvector reads it.
-fn shown(vector: &[f32]) -> String {
-    let mut shown = String::with_capacity(12 * vector.len());
-    for (place, number) in vector.iter().enumerate() {
-        let sign = if place == 0 { '[' } else { ',' };
-        let _ = write!(shown, "{sign}{number}"); // a string takes everything
+/// A vector in the text format of pgvector.
+fn to_text(vector: &[f32]) -> String {
+    let mut text = String::with_capacity(12 * vector.len());
+    for (index, number) in vector.iter().enumerate() {
+        let sign = if index == 0 { '[' } else { ',' };
+        let _ = write!(text, "{sign}{number}"); // writing to a string cannot fail
     }
-    shown.push(']');
-    shown
+    text.push(']');
+    text
 }

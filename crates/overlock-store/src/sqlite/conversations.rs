@@ -1,10 +1,11 @@
-//! Keeps conversations in SQLite.
+//! Stores conversations in SQLite.
 
 use rusqlite::params;
 
-use super::{Sqlite, signed, unsigned};
+use super::Sqlite;
 use crate::conversations::{Conversations, Message, NewMessage, RoomSummary};
 use crate::error::StoreError;
+use crate::store::{signed, unsigned};
 
 impl Conversations for Sqlite {
     fn post(&self, room: &str, messages: &[NewMessage<'_>]) -> Result<(), StoreError> {
@@ -51,7 +52,7 @@ impl Conversations for Sqlite {
 
     fn rooms(&self) -> Result<Vec<RoomSummary>, StoreError> {
         self.read(|transaction| {
-            // Of columns beside a maximum SQLite gives those of the row that has it.
+            // With `max`, SQLite takes the other columns from the row with the maximum.
             let mut select = transaction.prepare_cached(
                 "SELECT room, count(*), max(number), at FROM messages GROUP BY room ORDER BY room",
             )?;

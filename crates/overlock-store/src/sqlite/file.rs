@@ -1,4 +1,4 @@
-//! Is this file a store, and of which version? Nothing is written before that is known.
+//! Opens the file of a store. Nothing is written before it is known to be a store or empty.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -8,30 +8,23 @@ use std::{fs, io};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::error::StoreError;
-use crate::store::Access;
+use crate::store::{Access, Content};
 
-/// How the tables look.
+/// The version of the tables.
 const VERSION: i64 = 1;
 
-/// Marks a file as ours, where SQLite has room for it.
+/// The application id in the header of the file.
 const APPLICATION: i64 = 0x4F76_6C6B;
 
 const TABLES: [&str; 2] = [include_str!("tables.sql"), include_str!("nodes.sql")];
 
-/// How long another process that is writing is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait for another process that is writing.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the pause is between two attempts.
-const PAUSE: Duration = Duration::from_millis(20);
+/// The pause between two attempts.
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// What a file holds.
-enum Content {
-    Nothing,
-    Store { version: i64 },
-    SomethingElse,
-}
-
-/// Opens a file for what is to be done with it.
+/// Opens a file, and creates the store if `access` says so.
 pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => return Err(StoreError::IsFolder { path: path.into() }),
@@ -39,43 +32,32 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
             let path = path.to_owned();
             return Err(StoreError::Hidden { path, source });
         }
-        _ if access == Access::Make => make(path)?,
+        _ if access == Access::Make => create(path)?,
         Err(_) => return Err(StoreError::Missing { place: place(path) }),
         Ok(_) => {}
     }
     let wrong = |source| unopened(path, source);
-    // Even a connection that writes nothing may tidy up behind another; one that cannot write
-    // cannot.
-    let (reader, content) = patiently(|| look_into(path)).map_err(wrong)?;
-    let is_store = match content {
-        Content::SomethingElse => return Err(StoreError::Foreign { place: place(path) }),
-        Content::Store { version } if version > VERSION => {
-            return Err(StoreError::Newer {
-                found: version,
-                known: VERSION,
-            });
-        }
-        Content::Store { .. } => true,
-        Content::Nothing => false,
-    };
+    // A read-only connection cannot change the file of another program, not even by a checkpoint.
+    let (reader, content) = retry_while_busy(|| inspect(path)).map_err(wrong)?;
+    let is_store = content.is_store(VERSION, &place(path))?;
     if access == Access::Read {
         if is_store {
-            // Otherwise a transaction that wants to write could begin.
-            let shut = reader.pragma_update(None, "query_only", true);
-            shut.map_err(wrong)?;
+            // Otherwise a transaction for writing could begin.
+            let updated = reader.pragma_update(None, "query_only", true);
+            updated.map_err(wrong)?;
             return Ok(reader);
         }
         return Err(StoreError::Missing { place: place(path) });
     }
     drop(reader);
-    let mut writer = patiently(|| connect_to_write(path)).map_err(wrong)?;
+    let mut writer = retry_while_busy(|| connect_to_write(path)).map_err(wrong)?;
     if !is_store {
-        make_tables(&mut writer).map_err(wrong)?;
+        create_tables(&mut writer).map_err(wrong)?;
     }
     Ok(writer)
 }
 
-/// Why a file cannot be opened. SQLite does not tell what the system says.
+/// Why a file cannot be opened. SQLite does not report the error of the system.
 fn unopened(path: &Path, source: rusqlite::Error) -> StoreError {
     let place = place(path);
     let source = match source.sqlite_error_code() {
@@ -92,19 +74,18 @@ fn unopened(path: &Path, source: rusqlite::Error) -> StoreError {
     StoreError::Open { place, source }
 }
 
-/// How the file is named to people.
+/// The path for messages.
 fn place(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Tries again while somebody else has the whole file to themselves. SQLite waits for most of that
-/// by itself, but not for a process that is changing how the file is written, as the first one to
-/// open it does.
-fn patiently<T>(attempt: impl Fn() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-    let until = Instant::now() + PATIENCE;
+/// Tries again while another process has locked the whole file. The busy timeout of SQLite does not
+/// cover a process that is changing the journal mode, as the first one to open the file does.
+fn retry_while_busy<T>(attempt: impl Fn() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let until = Instant::now() + BUSY_TIMEOUT;
     loop {
         match attempt() {
-            Err(error) if is_busy(&error) && Instant::now() < until => thread::sleep(PAUSE),
+            Err(error) if is_busy(&error) && Instant::now() < until => thread::sleep(RETRY_PAUSE),
             done => return done,
         }
     }
@@ -114,8 +95,8 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
-/// Makes the file and the folders it is in, for nobody else to read.
-fn make(path: &Path) -> Result<(), StoreError> {
+/// Creates the file and its folders with permissions for the owner only.
+fn create(path: &Path) -> Result<(), StoreError> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     if let Some(folder) = folder {
         let mut builder = fs::DirBuilder::new();
@@ -141,8 +122,7 @@ fn make(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The path as SQLite takes it for one whatever it looks like: `:memory:` and `file:…` mean
-/// something else to it.
+/// A path that SQLite does not read as `:memory:` or as a URI.
 fn plain(path: &Path) -> PathBuf {
     Path::new(".").join(path)
 }
@@ -150,29 +130,29 @@ fn plain(path: &Path) -> PathBuf {
 fn connect_to_write(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(plain(path), flags)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     Ok(connection)
 }
 
-/// A connection that cannot write, and what it finds.
-fn look_into(path: &Path) -> rusqlite::Result<(Connection, Content)> {
+/// A read-only connection, and what the file contains.
+fn inspect(path: &Path) -> rusqlite::Result<(Connection, Content)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let look = |path: &Path, flags| {
+    let inspect = |path: &Path, flags| {
         let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(PATIENCE)?;
-        // In a transaction, or another process may make the tables between two looks.
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        // In one transaction, or another process may create the tables between two queries.
         let transaction = connection.unchecked_transaction()?;
         let content = content(&transaction)?;
         drop(transaction);
         Ok((connection, content))
     };
-    let found: rusqlite::Result<_> = look(&plain(path), flags);
-    // SQLite wants to make files beside it, even to read. Where it may not, and nobody has left
-    // any, nothing is missing from the file itself.
-    let is_shut = matches!(
+    let found: rusqlite::Result<_> = inspect(&plain(path), flags);
+    // SQLite creates further files even to read. Without permission for that, a file without a log is
+    // complete and can be opened as immutable.
+    let is_forbidden = matches!(
         found
             .as_ref()
             .err()
@@ -180,17 +160,17 @@ fn look_into(path: &Path) -> rusqlite::Result<(Connection, Content)> {
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
     );
     let log = PathBuf::from(format!("{}-wal", path.display()));
-    if is_shut && !log.exists() {
-        return look(
-            Path::new(&as_it_is(path)),
+    if is_forbidden && !log.exists() {
+        return inspect(
+            Path::new(&immutable_uri(path)),
             flags | OpenFlags::SQLITE_OPEN_URI,
         );
     }
     found
 }
 
-/// The address of a file that is read as it is.
-fn as_it_is(path: &Path) -> String {
+/// The URI to open a file that does not change meanwhile.
+fn immutable_uri(path: &Path) -> String {
     let path = plain(path).display().to_string();
     let path = path
         .replace('%', "%25")
@@ -205,17 +185,17 @@ fn content(connection: &Connection) -> rusqlite::Result<Content> {
     if application == APPLICATION {
         return Ok(Content::Store { version });
     }
-    let things: i64 =
+    let objects: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if (application, version, things) == (0, 0, 0) {
+    if (application, version, objects) == (0, 0, 0) {
         return Ok(Content::Nothing);
     }
     Ok(Content::SomethingElse)
 }
 
-fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {
+fn create_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have created them meanwhile.
     if matches!(content(&transaction)?, Content::Store { .. }) {
         return Ok(());
     }
@@ -228,9 +208,9 @@ fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// A store that is gone with the process.
+/// Opens a store in memory.
 pub(super) fn in_memory() -> Result<Connection, StoreError> {
     let mut connection = Connection::open_in_memory()?;
-    make_tables(&mut connection)?;
+    create_tables(&mut connection)?;
     Ok(connection)
 }

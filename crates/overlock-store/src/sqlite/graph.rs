@@ -1,6 +1,4 @@
-//! Follows edges in SQLite.
-//!
-//! Nodes have numbers here, their keys, which nobody outside knows.
+//! Follows edges in SQLite. Edges connect the keys of nodes, which are internal.
 
 use std::collections::HashSet;
 
@@ -9,7 +7,7 @@ use rusqlite::{CachedStatement, OptionalExtension, Transaction, params};
 use crate::error::StoreError;
 use crate::nodes::{Direction, Edge, EdgeKind, NodeId, Reached, Walk};
 
-/// The number that an edge of this kind is kept with, which must stay the same.
+/// The stored number of a kind, which must never change.
 pub(super) fn number(kind: EdgeKind) -> i64 {
     match kind {
         EdgeKind::Calls => 0,
@@ -22,15 +20,15 @@ pub(super) fn number(kind: EdgeKind) -> i64 {
     }
 }
 
-/// The kind of edge that is kept with this number.
+/// The kind with a stored number.
 pub(super) fn kind(number: i64) -> Result<EdgeKind, StoreError> {
     let mut kinds = EdgeKind::ALL.iter().copied();
     kinds
         .find(|kind| self::number(*kind) == number)
-        .ok_or_else(|| StoreError::Database(format!("there is no kind {number} of edges").into()))
+        .ok_or_else(|| StoreError::Database(format!("unknown kind of edge: {number}").into()))
 }
 
-/// The keys of nodes, in the order of their ids; those that are not there are left out.
+/// The keys of nodes, in the order of their ids. Unknown ids are left out.
 pub(super) fn keys(transaction: &Transaction<'_>, ids: &[NodeId]) -> Result<Vec<i64>, StoreError> {
     let mut select = transaction.prepare_cached("SELECT key FROM nodes WHERE id = ?1")?;
     let found = ids.iter().map(|id| key(&mut select, id));
@@ -42,13 +40,13 @@ fn key(select: &mut CachedStatement<'_>, id: &NodeId) -> Result<Option<i64>, Sto
     Ok(found.optional()?)
 }
 
-/// Keys as a statement can take any number of them.
+/// Keys as a JSON array, to pass any number of them in one parameter.
 fn listed(keys: &[i64]) -> String {
     let keys: Vec<String> = keys.iter().map(i64::to_string).collect();
     format!("[{}]", keys.join(","))
 }
 
-/// The edges both ends of which are among these nodes.
+/// The edges between these nodes.
 pub(super) fn edges(
     transaction: &Transaction<'_>,
     among: &[NodeId],
@@ -75,7 +73,7 @@ pub(super) fn edges(
     Ok(edges)
 }
 
-/// The nodes that are reached over edges.
+/// The nodes that can be reached over edges.
 pub(super) fn walk(
     transaction: &Transaction<'_>,
     from: &[NodeId],
@@ -86,14 +84,14 @@ pub(super) fn walk(
     let mut starts = keys(transaction, from)?;
     starts.retain(|key| known.insert(*key));
     starts.truncate(count);
-    starts.push(MARK);
+    starts.push(DEPTH_END);
     let kinds = walk
         .kinds
         .iter()
         .fold(0, |set, kind| set | 1 << number(*kind));
     let kinds: i64 = if walk.kinds.is_empty() { -1 } else { kinds };
     let mut select = transaction.prepare_cached(&statement(walk.direction))?;
-    // As many of the neighbours of a node may have been reached before.
+    // Up to `count` of the neighbours of a node may have been reached before.
     let neighbours = i64::from(walk.count).saturating_mul(2);
     let mut rows = select.query(params![listed(&starts), kinds, neighbours])?;
     let deepest = walk.depth.min(Walk::DEEPEST);
@@ -118,16 +116,15 @@ pub(super) fn walk(
     Ok(reached)
 }
 
-/// What stands between nodes that are so far away and those that are farther. No node has this key.
-const MARK: i64 = -1;
+/// Marks the end of the nodes of one depth. No node has this key.
+const DEPTH_END: i64 = -1;
 
-/// One statement that goes from the nearest to the farthest.
+/// A breadth-first search in one statement.
 ///
-/// SQLite takes the rows of a recursion in the order they came and gives out each before it looks
-/// for what follows from it, so that whoever has enough only stops asking. Rows that were there
-/// before are left out, and so the depth cannot be a part of them: a mark, which is followed by the
-/// next one, tells where it grows. All that follows from a row is looked for at once, and limited,
-/// since everybody may call the same node.
+/// SQLite processes the rows of a recursion in order and returns each before it computes its
+/// successors, so the caller can stop at any row. `UNION` drops duplicate rows, so a row cannot contain
+/// its depth: [`DEPTH_END`] and the keys below it mark where the next depth begins. The number of
+/// neighbours is limited, since a node can have any number of callers.
 fn statement(direction: Direction) -> String {
     let forward = "SELECT target FROM edges WHERE source = reached.node AND (?2 >> kind) & 1";
     let backward = "SELECT source FROM edges WHERE target = reached.node AND (?2 >> kind) & 1";

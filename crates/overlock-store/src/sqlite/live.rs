@@ -1,8 +1,8 @@
-//! Is somebody working on a run?
+//! Locks of runs.
 //!
-//! A run that is worked on has a file beside the store, locked by whoever does. The system lets go
-//! of the lock when they end, however they end, so that nobody waits for the dead and nobody is
-//! taken for dead. The file says nothing, and is gone with the work.
+//! Each locked run has an empty file in a folder next to the store, which its process holds locked.
+//! The system releases the lock when the process ends, also after a crash. The file is deleted when the
+//! run is unlocked.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -10,55 +10,55 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::StoreError;
-use crate::runs::{Hold, RunId};
+use crate::runs::{RunId, RunLock};
 
 /// A file that is locked until this is dropped.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(super) struct LockFile {
     path: PathBuf,
     _file: File,
 }
 
-impl Hold for Lock {
+impl RunLock for LockFile {
     fn is_held(&self) -> bool {
         true
     }
 }
 
-/// What nobody else can know of needs no file.
+/// The lock of a run in memory: no other process can use its store.
 #[derive(Debug)]
 pub(super) struct InMemory;
 
-impl Hold for InMemory {
+impl RunLock for InMemory {
     fn is_held(&self) -> bool {
         true
     }
 }
 
-/// Holds a run of the store at this path; nothing if somebody else does.
-pub(super) fn hold(store: &Path, id: &RunId) -> Result<Option<Lock>, StoreError> {
+/// Locks a run of a store; nothing if it is locked already.
+pub(super) fn try_lock(store: &Path, id: &RunId) -> Result<Option<LockFile>, StoreError> {
     let folder = folder(store);
     let path = folder.join(id.as_str());
-    let lock = make(&folder).and_then(|()| lock(path, Missing::IsMade));
+    let lock = create_folder(&folder).and_then(|()| lock(path, Missing::Create));
     lock.map_err(|source| StoreError::Folder {
         path: folder,
         source,
     })
 }
 
-/// Which of these runs of the store at this path somebody holds.
-pub(super) fn held(store: &Path, ids: &[RunId]) -> Result<HashSet<RunId>, StoreError> {
+/// Which of these runs of a store are locked.
+pub(super) fn locked(store: &Path, ids: &[RunId]) -> Result<HashSet<RunId>, StoreError> {
     let folder = folder(store);
-    let mut held = HashSet::new();
-    let there = (ids.len() > FEW).then(|| names_in(&folder));
-    let may_be_held = |id: &&RunId| there.as_ref().is_none_or(|it| it.contains(id.as_str()));
-    for id in ids.iter().filter(may_be_held) {
-        // A file that nobody holds was left by somebody who was killed. It goes with the look at
-        // it, so that whoever looks is in nobody's way again.
-        match lock(folder.join(id.as_str()), Missing::IsFree) {
+    let mut locked = HashSet::new();
+    let existing = (ids.len() > FEW).then(|| names_in(&folder));
+    let has_file = |id: &&RunId| existing.as_ref().is_none_or(|it| it.contains(id.as_str()));
+    for id in ids.iter().filter(has_file) {
+        // An unlocked file is left from a killed process. Dropping its lock deletes it, so that later
+        // calls do not lock it, which would block another process for a moment.
+        match lock(folder.join(id.as_str()), Missing::NotFound) {
             Ok(Some(_)) => {}
             Ok(None) => {
-                held.insert(id.clone());
+                locked.insert(id.clone());
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => {
@@ -69,49 +69,48 @@ pub(super) fn held(store: &Path, ids: &[RunId]) -> Result<HashSet<RunId>, StoreE
             }
         }
     }
-    Ok(held)
+    Ok(locked)
 }
 
-/// For more runs it is looked first which files there are.
+/// For more runs than this, the folder is listed first.
 const FEW: usize = 16;
 
-/// The names of all files in a folder, which may not be there.
+/// The names of all files in a folder; none if it does not exist.
 fn names_in(folder: &Path) -> HashSet<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.collect()
 }
 
-impl Drop for Lock {
+impl Drop for LockFile {
     fn drop(&mut self) {
-        // While it is locked, so that nobody else can have it by now. Where it cannot be known
-        // whether a file that was opened is still the one at its path, it stays.
+        // Deleted while it is locked, so that it cannot be the new lock of another process. Where
+        // `is_at` cannot compare files, the file stays.
         if cfg!(unix) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Takes away what processes left behind that were killed.
+/// Deletes the files of processes that were killed.
 pub(super) fn sweep(store: &Path) {
     let Ok(entries) = fs::read_dir(folder(store)) else {
         return;
     };
     for entry in entries.flatten() {
-        // Whoever has it now lets go of it, and takes the file along.
-        drop(lock(entry.path(), Missing::IsMade));
+        drop(lock(entry.path(), Missing::Create));
     }
 }
 
 fn folder(store: &Path) -> PathBuf {
-    // By whichever name a store is opened, it has one folder.
+    // All names of a store, such as links to it, have the same folder.
     let store = fs::canonicalize(store).unwrap_or_else(|_| store.to_owned());
     let mut name = store.into_os_string();
     name.push("-live");
     name.into()
 }
 
-fn make(folder: &Path) -> io::Result<()> {
+fn create_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -119,21 +118,21 @@ fn make(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// What becomes of a file to lock that is not there.
+/// What to do if the file to lock is missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
-    IsMade,
-    /// It is not found: whoever only looks must not make what others would find.
-    IsFree,
+    Create,
+    /// Return [`io::ErrorKind::NotFound`]: a test must not create a file that another one sees.
+    NotFound,
 }
 
-/// Locks a file; nothing if somebody else has.
-fn lock(path: PathBuf, missing: Missing) -> io::Result<Option<Lock>> {
+/// Locks a file; nothing if it is locked already.
+fn lock(path: PathBuf, missing: Missing) -> io::Result<Option<LockFile>> {
     loop {
         let mut options = OpenOptions::new();
         options
             .write(true)
-            .create(missing == Missing::IsMade)
+            .create(missing == Missing::Create)
             .truncate(false);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -143,10 +142,10 @@ fn lock(path: PathBuf, missing: Missing) -> io::Result<Option<Lock>> {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Whoever had it may have taken the file away after it was opened here, and somebody else
-        // may have made another.
+        // Another process may have deleted the file after it was opened here, and a third one may
+        // have created it again.
         if is_at(&file, &path)? {
-            return Ok(Some(Lock { path, _file: file }));
+            return Ok(Some(LockFile { path, _file: file }));
         }
     }
 }
@@ -164,7 +163,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether a file is the one at a path: nobody takes it away.
+/// Whether a file is the one at a path: here, lock files are never deleted.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)

@@ -1,10 +1,11 @@
-//! Keeps memories in SQLite.
+//! Stores memories in SQLite.
 
 use rusqlite::params;
 
-use super::{Sqlite, signed, unsigned};
+use super::Sqlite;
 use crate::error::StoreError;
 use crate::memories::{Importance, Memories, Memory, NewMemory, Recall};
+use crate::store::{signed, unsigned};
 
 impl Memories for Sqlite {
     fn remember(&self, memory: &NewMemory<'_>) -> Result<(), StoreError> {

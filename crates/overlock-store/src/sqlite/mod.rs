@@ -1,7 +1,7 @@
-//! Keeps everything in an SQLite file.
+//! The SQLite engine: a store in one file.
 //!
-//! Every write is a transaction that is on the disk before it returns, and several processes may
-//! have the file open.
+//! Every write is a transaction that is on the disk before it returns. Several processes can use the
+//! file.
 
 mod conversations;
 mod file;
@@ -27,16 +27,16 @@ use crate::error::StoreError;
 use crate::store::{Access, Store};
 use vectors::Codes;
 
-/// How many statements a connection remembers.
+/// The size of the cache of prepared statements.
 const STATEMENTS: usize = 64;
 
 /// A store in a file, or in memory.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
     connection: Mutex<Connection>,
-    /// The file, if other processes can open it too.
+    /// The file; nothing for a store in memory.
     path: Option<PathBuf>,
-    /// What searches by vector look through first.
+    /// The codes that vector searches compare first.
     codes: Codes,
 }
 
@@ -49,16 +49,16 @@ impl Sqlite {
         if access == Access::Make {
             live::sweep(path);
         }
-        Ok(Self::of(connection, Some(path.to_owned())))
+        Ok(Self::new(connection, Some(path.to_owned())))
     }
 
-    /// A store that is gone with the process.
+    /// Opens a store in memory.
     pub(crate) fn in_memory() -> Result<Self, StoreError> {
         let connection = file::in_memory()?;
-        Ok(Self::of(connection, None))
+        Ok(Self::new(connection, None))
     }
 
-    fn of(connection: Connection, path: Option<PathBuf>) -> Self {
+    fn new(connection: Connection, path: Option<PathBuf>) -> Self {
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         Self {
             connection: Mutex::new(connection),
@@ -67,7 +67,7 @@ impl Sqlite {
         }
     }
 
-    /// Looks at the store as it is at one moment.
+    /// Reads in one transaction.
     fn read<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
@@ -80,7 +80,7 @@ impl Sqlite {
         done.map_err(|error| self.explained(error))
     }
 
-    /// Changes the store: altogether or, if anything fails, not at all.
+    /// Writes in one transaction, which is rolled back if `work` fails.
     fn write<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
@@ -97,7 +97,7 @@ impl Sqlite {
         done.map_err(|error| self.explained(error))
     }
 
-    /// An error of the database in words that say which file it is about, and what helps.
+    /// Turns known errors of the database into ones that name the file and what to do.
     fn explained(&self, error: StoreError) -> StoreError {
         let StoreError::Database(source) = error else {
             return error;
@@ -138,14 +138,4 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(Box::new(error))
     }
-}
-
-/// A number as SQLite keeps it.
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-/// A number as it was before SQLite kept it.
-fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
 }

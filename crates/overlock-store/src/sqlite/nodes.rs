@@ -1,4 +1,4 @@
-//! Keeps nodes and what they mention in SQLite.
+//! Stores nodes and their mentions in SQLite.
 
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
@@ -6,24 +6,25 @@ use std::str::FromStr;
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-use super::{Sqlite, graph, resolve, search, signed, unsigned, vectors};
+use super::{Sqlite, graph, resolve, search, vectors};
 use crate::error::StoreError;
 use crate::naming;
 use crate::nodes::{
-    Edge, EdgeKind, Hit, KeptFile, NewFile, NewNode, Node, NodeId, Nodes, Query, Reached,
-    RepositorySummary, Resolved, Scope, Walk,
+    Edge, EdgeKind, Hit, KeptFile, NewFile, NewNode, Node, NodeId, Nodes, PreviousNode, Query,
+    Reached, RepositorySummary, Resolved, Scope, Walk,
 };
+use crate::store::{signed, unsigned};
 
-/// How much of the file is kept in memory while nodes are written, in KiB: an index is larger than
-/// what SQLite takes for itself, and written all over.
+/// The size of the page cache while nodes are written, in KiB. The default is too small, since writes
+/// are spread over a whole index.
 const CACHE_TO_WRITE: i64 = 96 * 1024;
 
-/// How much of it is kept in memory to search, in KiB.
+/// The size of the page cache for searches, in KiB.
 const CACHE: i64 = 32 * 1024;
 
-/// After how many pages the log is brought into the file while an index is written: every time all
-/// that changed since is written again, and most of it will change once more.
-const LOG: i64 = 10_000;
+/// The pages between two checkpoints of the log while nodes are written. Each checkpoint writes every
+/// changed page again, and most of them will change once more.
+const CHECKPOINT_PAGES: i64 = 10_000;
 
 impl Nodes for Sqlite {
     fn repositories(&self) -> Result<Vec<RepositorySummary>, StoreError> {
@@ -95,8 +96,8 @@ impl Nodes for Sqlite {
         }
         self.write(|transaction| {
             transaction.pragma_update(None, "cache_size", -CACHE_TO_WRITE)?;
-            transaction.pragma_update(None, "wal_autocheckpoint", LOG)?;
-            let mut changes = Changes::to(transaction, repository)?;
+            transaction.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+            let mut changes = SqliteChanges::new(transaction, repository)?;
             for file in files {
                 changes.put(file)?;
             }
@@ -106,7 +107,7 @@ impl Nodes for Sqlite {
 
     fn remove_files(&self, repository: &str, paths: &[&str]) -> Result<(), StoreError> {
         self.write(|transaction| {
-            let mut changes = Changes::to(transaction, repository)?;
+            let mut changes = SqliteChanges::new(transaction, repository)?;
             for path in paths {
                 changes.remove(path)?;
             }
@@ -163,7 +164,7 @@ impl Nodes for Sqlite {
     }
 }
 
-/// The key of a repository, if something is kept of it.
+/// The key of a repository, if it is known.
 pub(super) fn repository(
     transaction: &Transaction<'_>,
     name: &str,
@@ -201,7 +202,7 @@ pub(super) fn node(transaction: &Transaction<'_>, key: i64) -> Result<Node, Stor
     Ok(node)
 }
 
-/// A column that holds a name of ours.
+/// Parses a text column.
 pub(super) fn parsed<T>(row: &Row<'_>, column: usize) -> rusqlite::Result<T>
 where
     T: FromStr<Err: std::error::Error + Send + Sync + 'static>,
@@ -213,26 +214,17 @@ where
 }
 
 /// Changes to the files of a repository.
-struct Changes<'a> {
+struct SqliteChanges<'a> {
     transaction: &'a Transaction<'a>,
     name: &'a str,
     key: i64,
     models: Vec<i64>,
-    /// Models of which vectors have gone.
-    bereft: BTreeSet<i64>,
+    /// The models with removed vectors.
+    changed_models: BTreeSet<i64>,
 }
 
-/// A node as it was before.
-struct Before {
-    key: i64,
-    last_name: i64,
-    name: String,
-    language: String,
-    text: String,
-}
-
-impl<'a> Changes<'a> {
-    fn to(transaction: &'a Transaction<'a>, name: &'a str) -> Result<Self, StoreError> {
+impl<'a> SqliteChanges<'a> {
+    fn new(transaction: &'a Transaction<'a>, name: &'a str) -> Result<Self, StoreError> {
         transaction
             .prepare_cached("INSERT INTO repositories (name) VALUES (?1) ON CONFLICT DO NOTHING")?
             .execute([name])?;
@@ -244,18 +236,18 @@ impl<'a> Changes<'a> {
             name,
             key,
             models: models.collect::<Result<_, _>>()?,
-            bereft: BTreeSet::new(),
+            changed_models: BTreeSet::new(),
         })
     }
 
     fn finish(self) -> Result<(), StoreError> {
-        for model in &self.bereft {
+        for model in &self.changed_models {
             self.execute(
                 "UPDATE models SET changes = changes + 1 WHERE key = ?1",
                 [model],
             )?;
         }
-        // A repository without files is none.
+        // A repository without files does not exist.
         self.execute(
             "DELETE FROM repositories WHERE key = ?1 \
              AND NOT EXISTS (SELECT 1 FROM files WHERE repository = ?1)",
@@ -265,12 +257,11 @@ impl<'a> Changes<'a> {
     }
 
     fn put(&mut self, file: &NewFile<'_>) -> Result<(), StoreError> {
-        let (key, mut before) = self.begin(file)?;
+        let (key, mut before) = self.put_file(file)?;
         let mut keys: Vec<i64> = Vec::with_capacity(file.nodes.len());
         for (id, node) in file.ids(self.name).iter().zip(file.nodes) {
             let parent = node.parent.map(|parent| keys[parent]);
-            let known = before.remove(id.as_str());
-            let node_key = match known {
+            let node_key = match before.remove(id.as_str()) {
                 Some(before) => self.update(&before, parent, node, file.path)?,
                 None => self.insert(key, id, parent, node, file.path)?,
             };
@@ -283,8 +274,8 @@ impl<'a> Changes<'a> {
             }
             keys.push(node_key);
         }
-        for gone in before.values() {
-            self.remove_node(gone.key, gone.last_name)?;
+        for removed in before.values() {
+            self.remove_node(removed.key)?;
         }
         let mentions: BTreeSet<_> = file.mentions.iter().collect();
         for (number, mention) in (1_i64..).zip(mentions) {
@@ -305,9 +296,13 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    /// The key of a file and the nodes it had before, which speak of nothing any more.
-    fn begin(&self, file: &NewFile<'_>) -> Result<(i64, HashMap<String, Before>), StoreError> {
-        let imports = naming::kept_imports(file.imports);
+    /// Writes a file without its nodes and removes the mentions of its previous nodes. Returns its key
+    /// and these nodes by their ids.
+    fn put_file(
+        &self,
+        file: &NewFile<'_>,
+    ) -> Result<(i64, HashMap<String, PreviousNode>), StoreError> {
+        let imports = naming::joined_imports(file.imports);
         let Some(key) = self.file(file.path)? else {
             self.execute(
                 "INSERT INTO files (repository, path, hash, imports, is_resolved) \
@@ -320,17 +315,16 @@ impl<'a> Changes<'a> {
             "UPDATE files SET hash = ?2, imports = ?3, is_resolved = 0 WHERE key = ?1",
             params![key, file.hash, imports],
         )?;
-        self.silence(key)?;
-        let mut select = self.transaction.prepare_cached(
-            "SELECT id, key, last_name, name, language, text FROM nodes WHERE file = ?1",
-        )?;
+        self.remove_mentions(key)?;
+        let mut select = self
+            .transaction
+            .prepare_cached("SELECT id, key, name, language, text FROM nodes WHERE file = ?1")?;
         let before = select.query_map([key], |row| {
-            let before = Before {
+            let before = PreviousNode {
                 key: row.get(1)?,
-                last_name: row.get(2)?,
-                name: row.get(3)?,
-                language: row.get(4)?,
-                text: row.get(5)?,
+                name: row.get(2)?,
+                language: row.get(3)?,
+                text: row.get(4)?,
             };
             Ok((row.get(0)?, before))
         })?;
@@ -345,8 +339,8 @@ impl<'a> Changes<'a> {
         Ok(found.optional()?)
     }
 
-    /// Takes away what the nodes of a file speak of.
-    fn silence(&self, file: i64) -> Result<(), StoreError> {
+    /// Removes the mentions and edges of the nodes of a file.
+    fn remove_mentions(&self, file: i64) -> Result<(), StoreError> {
         for statement in [
             "DELETE FROM edges WHERE source IN (SELECT key FROM nodes WHERE file = ?1)",
             "DELETE FROM mentions WHERE node IN (SELECT key FROM nodes WHERE file = ?1)",
@@ -394,7 +388,7 @@ impl<'a> Changes<'a> {
 
     fn update(
         &mut self,
-        before: &Before,
+        before: &PreviousNode,
         parent: Option<i64>,
         node: &NewNode,
         path: &str,
@@ -415,9 +409,7 @@ impl<'a> Changes<'a> {
                 node.metadata
             ],
         )?;
-        let is_same = (&before.name, &before.language, &before.text)
-            == (&node.name, &node.language, &node.text);
-        if !is_same {
+        if !before.has_same_text(node) {
             self.execute(
                 "UPDATE nodes SET text = ?2 WHERE key = ?1",
                 params![key, node.text],
@@ -433,31 +425,33 @@ impl<'a> Changes<'a> {
         let Some(file) = self.file(path)? else {
             return Ok(());
         };
-        self.silence(file)?;
+        self.remove_mentions(file)?;
         let mut select = self
             .transaction
-            .prepare_cached("SELECT key, last_name FROM nodes WHERE file = ?1")?;
-        let nodes = select.query_map([file], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let nodes: Vec<(i64, i64)> = nodes.collect::<Result<_, _>>()?;
-        for (key, last_name) in nodes {
-            self.remove_node(key, last_name)?;
+            .prepare_cached("SELECT key FROM nodes WHERE file = ?1")?;
+        let nodes = select.query_map([file], |row| row.get(0))?;
+        for key in nodes.collect::<Result<Vec<i64>, _>>()? {
+            self.remove_node(key)?;
         }
         self.execute("DELETE FROM files WHERE key = ?1", [file])
     }
 
-    /// Removes a node that speaks of nothing any more.
-    fn remove_node(&mut self, key: i64, last_name: i64) -> Result<(), StoreError> {
+    /// Removes a node whose mentions are removed.
+    fn remove_node(&mut self, key: i64) -> Result<(), StoreError> {
         self.drop_vectors(key)?;
         search::remove(self.transaction, key)?;
         self.execute("DELETE FROM edges WHERE target = ?1", [key])?;
-        self.execute("DELETE FROM nodes WHERE key = ?1", [key])?;
+        let last_name = self
+            .transaction
+            .prepare_cached("DELETE FROM nodes WHERE key = ?1 RETURNING last_name")?
+            .query_row([key], |row| row.get(0))?;
         self.name_changed(last_name)
     }
 
     fn drop_vectors(&mut self, key: i64) -> Result<(), StoreError> {
         for model in &self.models {
             if vectors::remove(self.transaction, *model, key)? {
-                self.bereft.insert(*model);
+                self.changed_models.insert(*model);
             }
         }
         Ok(())

@@ -10,13 +10,13 @@ CREATE TABLE files (
     path        TEXT NOT NULL,
     hash        TEXT NOT NULL,
     is_resolved INTEGER NOT NULL,
-    imports     TEXT NOT NULL DEFAULT '',
+    imports     TEXT NOT NULL,
     UNIQUE (repository, path)
 ) STRICT;
 
 CREATE INDEX files_to_resolve ON files (repository) WHERE NOT is_resolved;
 
--- The text comes last, so that whoever asks for the rest does not read it.
+-- The text comes last, so that queries for other columns do not read it.
 CREATE TABLE nodes (
     key        INTEGER PRIMARY KEY,
     id         TEXT NOT NULL UNIQUE,
@@ -37,10 +37,10 @@ CREATE TABLE nodes (
 
 CREATE INDEX nodes_by_file ON nodes (file);
 
--- With all that tells whether a node is meant: to look at each of those of a name would cost far more.
+-- Contains all columns that resolving a mention needs, so that it does not read the table.
 CREATE INDEX nodes_by_name ON nodes (last_name, id, kind, qualified);
 
--- Where a node is and what it is called and says; the texts themselves are in `nodes`.
+-- The words of nodes; the texts themselves are in `nodes`.
 CREATE VIRTUAL TABLE words USING fts5 (place, name, body, content='', contentless_delete=1, tokenize='ascii');
 
 -- Mentions are numbered within their file, from 1.
@@ -56,15 +56,15 @@ CREATE TABLE mentions (
 
 CREATE INDEX mentions_by_name ON mentions (last_name);
 
--- Names that have come to be or are gone since mentions of them were resolved.
+-- Names that were added or removed since their mentions were resolved.
 CREATE TABLE changed_names (
     repository INTEGER NOT NULL,
     last_name  INTEGER NOT NULL,
     PRIMARY KEY (repository, last_name)
 ) STRICT, WITHOUT ROWID;
 
--- Two mentions of the source may come to the same edge, which is gone when both are. What contains
--- something mentions nothing: number 0.
+-- Several mentions of the source can have the same target; the edge exists until all are removed. The
+-- kind `contains` has no mention: number 0.
 CREATE TABLE edges (
     source  INTEGER NOT NULL,
     kind    INTEGER NOT NULL,
@@ -75,7 +75,7 @@ CREATE TABLE edges (
 
 CREATE INDEX edges_by_target ON edges (target, kind);
 
--- `changes` counts whatever happens to the vectors of a model, for those who keep them in memory.
+-- `changes` counts the changes to the vectors of a model, to invalidate cached codes.
 CREATE TABLE models (
     key     INTEGER PRIMARY KEY,
     name    TEXT NOT NULL UNIQUE,

@@ -1,4 +1,4 @@
-//! Makes edges of mentions in SQLite, as many as have changed.
+//! Resolves mentions to edges in SQLite, as far as something has changed.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,13 @@ use rusqlite::{Transaction, params};
 
 use super::{graph, nodes};
 use crate::error::StoreError;
-use crate::naming::{self, Candidate, Wanted};
+use crate::naming::{self, Candidate, Reference};
 use crate::nodes::{Resolved, Scope};
 
-/// How many files, or names, are looked at in one transaction: nobody else can write meanwhile.
-const AT_ONCE: i64 = 500;
+/// The number of files, or names, in one transaction, which keeps other processes from writing.
+const BATCH: i64 = 500;
 
-/// Mentions of names that have come to be or are gone, in files that were resolved before.
+/// Mentions of added or removed names, in files that were resolved before.
 const CHANGED: &str = "SELECT mentions.number, mentions.node, nodes.qualified, mentions.kind, \
      mentions.is_near, mentions.name, mentions.last_name, 1, nodes.kind, files.imports \
      FROM (SELECT last_name FROM changed_names WHERE repository = ?1 LIMIT ?2) AS changed \
@@ -23,11 +23,11 @@ const CHANGED: &str = "SELECT mentions.number, mentions.node, nodes.qualified, m
 const CHANGED_DONE: &str = "DELETE FROM changed_names WHERE repository = ?1 AND last_name IN \
      (SELECT last_name FROM changed_names WHERE repository = ?1 LIMIT ?2)";
 
-/// Before anything of a repository was resolved every name is a new one, and nobody waits for it.
+/// Forgets changed names while no file of the repository is resolved.
 const CHANGED_FIRST: &str = "DELETE FROM changed_names WHERE repository = ?1 \
      AND NOT EXISTS (SELECT 1 FROM files WHERE repository = ?1 AND is_resolved)";
 
-/// Mentions of files that came or changed, which have no edges yet.
+/// Mentions in new or changed files, which have no edges yet.
 const NEW: &str = "SELECT mentions.number, mentions.node, nodes.qualified, mentions.kind, \
      mentions.is_near, mentions.name, mentions.last_name, 0, nodes.kind, new.imports \
      FROM (SELECT key, imports FROM files WHERE repository = ?1 AND NOT is_resolved LIMIT ?2) AS new \
@@ -36,9 +36,8 @@ const NEW: &str = "SELECT mentions.number, mentions.node, nodes.qualified, menti
 const NEW_DONE: &str = "UPDATE files SET is_resolved = 1 WHERE key IN \
      (SELECT key FROM files WHERE repository = ?1 AND NOT is_resolved LIMIT ?2)";
 
-/// Makes edges of some mentions; nothing if there was nothing left to do. Every mention is resolved
-/// among the nodes that are there, and again if these change: the names that have changed come
-/// first, since of a file that is resolved after that there is nothing to be done again.
+/// Resolves one batch of mentions; nothing if all are resolved. Changed names come before new files,
+/// so that the mentions of a new file are resolved only once.
 pub(super) fn resolve_some(
     transaction: &Transaction<'_>,
     repository: &str,
@@ -53,21 +52,21 @@ pub(super) fn resolve_some(
     execute(CHANGED_FIRST, &[repository])?;
     for (select, done) in [(CHANGED, CHANGED_DONE), (NEW, NEW_DONE)] {
         let resolved = resolve_each(transaction, select, repository)?;
-        if execute(done, &[repository, AT_ONCE])? > 0 {
+        if execute(done, &[repository, BATCH])? > 0 {
             return Ok(Some(resolved));
         }
     }
     Ok(None)
 }
 
-/// Makes edges of the mentions that a statement selects.
+/// Resolves the mentions that a statement selects.
 fn resolve_each(
     transaction: &Transaction<'_>,
     statement: &str,
     repository: i64,
 ) -> Result<Resolved, StoreError> {
     let mut resolved = Resolved::default();
-    let mut bearers = Bearers {
+    let mut lookup = CandidateLookup {
         transaction,
         known: HashMap::new(),
     };
@@ -75,19 +74,22 @@ fn resolve_each(
         .prepare_cached("DELETE FROM edges WHERE source = ?1 AND kind = ?2 AND mention = ?3")?;
     let mut insert = transaction.prepare_cached("INSERT INTO edges VALUES (?1, ?2, ?3, ?4)")?;
     let mut select = transaction.prepare_cached(statement)?;
-    let mut rows = select.query([repository, AT_ONCE])?;
+    let mut rows = select.query([repository, BATCH])?;
     while let Some(row) = rows.next()? {
         let (mention, source): (i64, i64) = (row.get(0)?, row.get(1)?);
         let kind = graph::kind(row.get(3)?)?;
         let has_edges = row.get(7)?;
         if has_edges {
-            for kind in [Some(kind), naming::may_say(kind)].into_iter().flatten() {
+            for kind in [Some(kind), naming::alternative_kind(kind)]
+                .into_iter()
+                .flatten()
+            {
                 remove.execute(params![source, graph::number(kind), mention])?;
             }
         }
         let is_near: bool = row.get(4)?;
         let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
-        let wanted = Wanted {
+        let reference = Reference {
             from: text(2)?,
             from_kind: nodes::parsed(row, 8)?,
             imports: text(9)?,
@@ -99,12 +101,12 @@ fn resolve_each(
                 Scope::Anywhere
             },
         };
-        let candidates = bearers.of(row.get(6)?)?;
-        for target in naming::meant(&wanted, candidates) {
-            // Whoever speaks of itself leads nowhere.
+        let candidates = lookup.candidates(row.get(6)?)?;
+        for target in naming::targets(&reference, candidates) {
+            // A node has no edge to itself.
             if target.key != source {
-                let says = graph::number(naming::said(&wanted, target));
-                insert.execute(params![source, says, target.key, mention])?;
+                let kind = graph::number(naming::edge_kind(&reference, target));
+                insert.execute(params![source, kind, target.key, mention])?;
                 resolved.edges += 1;
             }
         }
@@ -113,26 +115,26 @@ fn resolve_each(
     Ok(resolved)
 }
 
-/// The nodes that bear a name, each looked up once.
-struct Bearers<'a> {
+/// The nodes of each last name, read once.
+struct CandidateLookup<'a> {
     transaction: &'a Transaction<'a>,
     known: HashMap<i64, Vec<Candidate>>,
 }
 
-impl Bearers<'_> {
-    fn of(&mut self, last_name: i64) -> Result<&[Candidate], StoreError> {
+impl CandidateLookup<'_> {
+    fn candidates(&mut self, last_name: i64) -> Result<&[Candidate], StoreError> {
         if !self.known.contains_key(&last_name) {
-            let found = self.look_up(last_name)?;
+            let found = self.read(last_name)?;
             self.known.insert(last_name, found);
         }
         Ok(&self.known[&last_name])
     }
 
-    fn look_up(&self, last_name: i64) -> Result<Vec<Candidate>, StoreError> {
+    fn read(&self, last_name: i64) -> Result<Vec<Candidate>, StoreError> {
         let mut select = self.transaction.prepare_cached(
             "SELECT key, id, kind, qualified FROM nodes WHERE last_name = ?1 LIMIT ?2",
         )?;
-        let mut rows = select.query(params![last_name, naming::MOST_BEARERS + 1])?;
+        let mut rows = select.query(params![last_name, naming::MOST_CANDIDATES + 1])?;
         let mut candidates = Vec::new();
         while let Some(row) = rows.next()? {
             candidates.push(Candidate {

@@ -1,4 +1,4 @@
-//! Keeps runs in SQLite.
+//! Stores runs in SQLite.
 
 use std::collections::HashSet;
 
@@ -11,15 +11,16 @@ use crate::error::StoreError;
 use crate::runs::{
     AFTER_ALL, Begun, Claim, EndedRun, NewRun, Run, RunId, RunSummary, Runs, Since, Work, Writes,
 };
-use crate::strategies::{StrategyResult, are_kept};
+use crate::store::{signed, unsigned};
+use crate::strategies::{StrategyResult, are_stored};
 
 impl Runs for Sqlite {
     fn transact(&self, work: &mut dyn FnMut(&mut dyn Writes)) -> Result<(), StoreError> {
         let connection = self.connection();
         let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
-        work(&mut InTransaction {
+        work(&mut SqliteWrites {
             connection: &connection,
-            telling: None,
+            insert_ended: None,
         });
         transaction.commit()?;
         Ok(())
@@ -27,14 +28,13 @@ impl Runs for Sqlite {
 
     fn work_on(&self, id: &RunId) -> Result<Option<Work>, StoreError> {
         match &self.path {
-            Some(path) => Ok(live::hold(path, id)?.map(Work::holding)),
-            // No other process can know of it.
-            None => Ok(Some(Work::holding(live::InMemory))),
+            Some(path) => Ok(live::try_lock(path, id)?.map(Work::new)),
+            None => Ok(Some(Work::new(live::InMemory))),
         }
     }
 
     fn run(&self, id: &RunId) -> Result<Option<Run>, StoreError> {
-        // In a transaction, or a step may come between the run and its steps.
+        // In a transaction, or a step may be added between the two queries.
         let mut connection = self.connection();
         let transaction = connection.transaction()?;
         Ok(run(&transaction, id)?)
@@ -56,8 +56,7 @@ impl Runs for Sqlite {
 
     fn worked_on(&self, ids: &[RunId]) -> Result<HashSet<RunId>, StoreError> {
         match &self.path {
-            Some(path) => live::held(path, ids),
-            // Nobody else can know of it.
+            Some(path) => live::locked(path, ids),
             None => Ok(HashSet::new()),
         }
     }
@@ -73,21 +72,22 @@ impl Runs for Sqlite {
     }
 }
 
-/// Writes that are one transaction.
-struct InTransaction<'a> {
+/// Writes in one transaction.
+struct SqliteWrites<'a> {
     connection: &'a Connection,
-    /// Tells of runs that are over, one after the other.
-    telling: Option<Telling<'a>>,
+    /// Prepared for the first ended run.
+    insert_ended: Option<InsertEnded<'a>>,
 }
 
-/// A statement that is told only what differs from the run before: most are about the same.
-struct Telling<'a> {
+/// The statement that adds an ended run. Only texts that differ from the previous run are bound again:
+/// most runs have the same ones.
+struct InsertEnded<'a> {
     statement: CachedStatement<'a>,
-    /// What it was told last, by place.
-    told: [String; TELLING.len()],
+    /// The texts that are bound.
+    bound: [String; TEXT_PARAMETERS.len()],
 }
 
-impl Writes for InTransaction<'_> {
+impl Writes for SqliteWrites<'_> {
     fn begin(&mut self, run: &NewRun<'_>) -> Result<Claim, StoreError> {
         let number = self
             .prepared(
@@ -97,7 +97,7 @@ impl Writes for InTransaction<'_> {
             .query_row(
                 params![
                     run.id.as_str(),
-                    number(run.at),
+                    signed(run.at),
                     run.model,
                     run.request,
                     run.options,
@@ -172,7 +172,7 @@ impl Writes for InTransaction<'_> {
             .execute(params![
                 claim.id.as_str(),
                 claim.number,
-                number(at),
+                signed(at),
                 outcome
             ])?;
         if ended == 1 {
@@ -183,9 +183,9 @@ impl Writes for InTransaction<'_> {
 
     fn tell(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError> {
         let begun = &run.begun;
-        let mut telling = match self.telling.take() {
-            Some(telling) => telling,
-            None => Telling::new(self.connection)?,
+        let mut insert = match self.insert_ended.take() {
+            Some(insert) => insert,
+            None => InsertEnded::new(self.connection)?,
         };
         let texts = [
             begun.model,
@@ -194,9 +194,9 @@ impl Writes for InTransaction<'_> {
             begun.conditions,
             run.outcome,
         ];
-        let told = telling.tell(begun.id, number(begun.at), number(run.at), texts)?;
-        self.telling = Some(telling);
-        if told == 0 {
+        let added = insert.execute(begun.id, signed(begun.at), signed(run.at), texts)?;
+        self.insert_ended = Some(insert);
+        if added == 0 {
             let id = begun.id.clone();
             return Err(StoreError::Taken { id });
         }
@@ -208,10 +208,10 @@ impl Writes for InTransaction<'_> {
     }
 
     fn keep_answer(&mut self, claim: &Claim, answer: &str) -> Result<(), StoreError> {
-        let kept = self
+        let updated = self
             .prepared("UPDATE runs SET answer = ?3 WHERE id = ?1 AND claim = ?2")?
             .execute(params![claim.id.as_str(), claim.number, answer])?;
-        if kept == 1 {
+        if updated == 1 {
             return Ok(());
         }
         check(self.connection, claim)
@@ -222,53 +222,54 @@ impl Writes for InTransaction<'_> {
         server: &str,
         result: &StrategyResult,
     ) -> Result<(), StoreError> {
-        if are_kept(server, &result.model) {
+        if are_stored(server, &result.model) {
             strategies::add(self.connection, server, result)?;
         }
         Ok(())
     }
 }
 
-impl InTransaction<'_> {
-    /// A statement that is read by the database once, and made again and again.
+impl SqliteWrites<'_> {
+    /// A cached prepared statement.
     fn prepared(&self, statement: &str) -> Result<CachedStatement<'_>, StoreError> {
         Ok(self.connection.prepare_cached(statement)?)
     }
 }
 
-/// Where the texts of a run that is over are in the statement that tells of it.
-const TELLING: [usize; 5] = [4, 5, 6, 7, 8];
+/// The parameters of [`InsertEnded`] that are texts.
+const TEXT_PARAMETERS: [usize; 5] = [4, 5, 6, 7, 8];
 
-impl<'a> Telling<'a> {
+impl<'a> InsertEnded<'a> {
     fn new(connection: &'a Connection) -> rusqlite::Result<Self> {
         let mut statement = connection.prepare_cached(
             "INSERT INTO runs (id, began_at, ended_at, model, request, options, conditions, outcome) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
         )?;
-        for place in TELLING {
-            statement.raw_bind_parameter(place, "")?;
+        for parameter in TEXT_PARAMETERS {
+            statement.raw_bind_parameter(parameter, "")?;
         }
         Ok(Self {
             statement,
-            told: Default::default(),
+            bound: Default::default(),
         })
     }
 
-    /// How many runs were added, which is none if there is one of this name.
-    fn tell(
+    /// Returns how many runs were added: none if there is one with this id.
+    fn execute(
         &mut self,
         id: &RunId,
         began_at: i64,
         ended_at: i64,
-        texts: [&str; TELLING.len()],
+        texts: [&str; TEXT_PARAMETERS.len()],
     ) -> rusqlite::Result<usize> {
         self.statement.raw_bind_parameter(1, id.as_str())?;
         self.statement.raw_bind_parameter(2, began_at)?;
         self.statement.raw_bind_parameter(3, ended_at)?;
-        for ((place, told), text) in TELLING.into_iter().zip(&mut self.told).zip(texts) {
-            if told != text {
-                self.statement.raw_bind_parameter(place, text)?;
-                text.clone_into(told);
+        let parameters = TEXT_PARAMETERS.into_iter().zip(&mut self.bound);
+        for ((parameter, bound), text) in parameters.zip(texts) {
+            if bound != text {
+                self.statement.raw_bind_parameter(parameter, text)?;
+                text.clone_into(bound);
             }
         }
         self.statement.raw_execute()
@@ -298,7 +299,7 @@ fn run(connection: &Connection, id: &RunId) -> rusqlite::Result<Option<Run>> {
     Ok(Some(run))
 }
 
-/// The steps of a run after so many of them.
+/// The steps of a run after the first `after`.
 fn bodies(connection: &Connection, id: &RunId, after: u32) -> rusqlite::Result<Vec<String>> {
     let steps = "SELECT body FROM steps WHERE run = ?1 AND number > ?2 ORDER BY number";
     let mut query = connection.prepare_cached(steps)?;
@@ -306,7 +307,7 @@ fn bodies(connection: &Connection, id: &RunId, after: u32) -> rusqlite::Result<V
     steps.collect()
 }
 
-/// Whether a claim still holds.
+/// Checks that a claim is the latest one.
 fn check(connection: &Connection, claim: &Claim) -> Result<(), StoreError> {
     let holds = connection.query_row(
         "SELECT count(*) FROM runs WHERE id = ?1 AND claim = ?2",
@@ -328,7 +329,6 @@ const SUMMARY: &str = "id, began_at, ended_at, model, options, outcome, \
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let id: String = row.get("id")?;
-    let unsigned = |number: i64| u64::try_from(number).unwrap_or_default();
     let ended_at: Option<i64> = row.get("ended_at")?;
     Ok(RunSummary {
         id: parsed(&id)?,
@@ -346,9 +346,4 @@ fn parsed(id: &str) -> rusqlite::Result<RunId> {
     id.parse().map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
     })
-}
-
-/// A time as SQLite keeps it.
-fn number(at: u64) -> i64 {
-    i64::try_from(at).unwrap_or(i64::MAX)
 }

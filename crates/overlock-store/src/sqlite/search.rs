@@ -1,9 +1,9 @@
-//! Finds nodes in SQLite, by words, by vectors and by both.
+//! Keyword search in SQLite, and the merge with vector search.
 //!
-//! The words of a node are in an index of FTS5, which has columns for its name, its text, and for
-//! where it is. To weigh a word, FTS5 counts all nodes that have it, so that a common one would make
-//! a search slow without making it better: only rare words are weighed, and of nodes that have but
-//! common words no more than so many, those first that are called so.
+//! The words of a node are in an FTS5 index with columns for its name, its text and its place. To rank
+//! by a word, FTS5 counts all nodes that have it, so a common word makes a search slow without making
+//! it better. So only rare words are ranked. Of the nodes that have only common words, a limited number
+//! is ranked, those with the words in their name first.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -12,25 +12,25 @@ use rusqlite::{Transaction, params};
 use super::nodes;
 use super::vectors::{self, Codes};
 use crate::error::StoreError;
-use crate::fusion::ranked;
+use crate::fusion::{Tiers, ranked};
 use crate::naming;
 use crate::nodes::{Filter, Hit, NewNode, Query};
 use crate::paths::{self, PathPattern};
 use crate::words;
 
-/// A word that more nodes have is common: it tells hardly anything, and would be counted for long.
+/// A word in more nodes than this is common.
 const COMMON: u32 = 3_000;
 
-/// How many nodes are weighed where only common words say which.
-const WEIGHED: u32 = 1_000;
+/// The number of nodes that are ranked if all words are common.
+const MOST_RANKED: u32 = 1_000;
 
-/// A place that more nodes are in is wide: a node is looked at sooner than all of them are counted.
+/// A filter with more nodes than this is checked for each result instead of in the index.
 const WIDE: u32 = 20_000;
 
-/// How many common words are weighed.
-const WEIGHED_WORDS: usize = 3;
+/// The number of common words that are ranked.
+const MOST_RANKED_WORDS: usize = 3;
 
-/// A word in the name of a node counts as much as so many in its text.
+/// The weights of the columns: a word in the name counts eight times as much as one in the text.
 const WEIGHTS: &str = "0.0, 8.0, 1.0";
 
 /// Adds a node to the index.
@@ -53,7 +53,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Takes a node out of the index.
+/// Removes a node from the index.
 pub(super) fn remove(transaction: &Transaction<'_>, key: i64) -> Result<(), StoreError> {
     transaction
         .prepare_cached("DELETE FROM words WHERE rowid = ?1")?
@@ -61,8 +61,8 @@ pub(super) fn remove(transaction: &Transaction<'_>, key: i64) -> Result<(), Stor
     Ok(())
 }
 
-/// A number for a text, which few others have.
-pub(super) fn number(text: &str) -> i64 {
+/// A hash of a text.
+pub(super) fn hash(text: &str) -> i64 {
     naming::fingerprint("", text)
 }
 
@@ -71,27 +71,27 @@ fn of_repository(key: i64) -> String {
 }
 
 fn of_language(language: &str) -> String {
-    format!("l{:x}", number(language))
+    format!("l{:x}", hash(language))
 }
 
 fn of_extension(extension: &str) -> String {
-    format!("x{:x}", number(extension))
+    format!("x{:x}", hash(extension))
 }
 
 fn of_folder(path: &str) -> String {
-    format!("f{:x}", number(path))
+    format!("f{:x}", hash(path))
 }
 
-/// Where nodes are looked for, by the keys of what the filter names.
-pub(super) struct Place<'a> {
+/// A filter with the key of its repository.
+pub(super) struct IndexFilter<'a> {
     repository: Option<i64>,
     language: Option<&'a str>,
     path: Option<&'a PathPattern>,
 }
 
-impl<'a> Place<'a> {
-    /// Reads a filter; nothing if there is no such place.
-    fn of(transaction: &Transaction<'_>, filter: &Filter<'a>) -> Result<Option<Self>, StoreError> {
+impl<'a> IndexFilter<'a> {
+    /// Looks up the repository of a filter; nothing if it is unknown.
+    fn new(transaction: &Transaction<'_>, filter: &Filter<'a>) -> Result<Option<Self>, StoreError> {
         let mut repository = None;
         if let Some(name) = filter.repository {
             repository = nodes::repository(transaction, name)?;
@@ -106,32 +106,32 @@ impl<'a> Place<'a> {
         }))
     }
 
-    fn is_everywhere(&self) -> bool {
+    fn is_empty(&self) -> bool {
         (self.repository, self.language).eq(&(None, None)) && self.path.is_none()
     }
 
-    /// Whether a node is here.
-    fn holds(&self, transaction: &Transaction<'_>, node: i64) -> Result<bool, StoreError> {
-        if self.is_everywhere() {
+    /// Whether a node matches.
+    fn matches(&self, transaction: &Transaction<'_>, node: i64) -> Result<bool, StoreError> {
+        if self.is_empty() {
             return Ok(true);
         }
         let mut select = transaction.prepare_cached(
             "SELECT files.repository, nodes.language, files.path \
              FROM nodes JOIN files ON files.key = nodes.file WHERE nodes.key = ?1",
         )?;
-        let holds = select.query_row([node], |row| {
+        let matches = select.query_row([node], |row| {
             let repository: i64 = row.get(0)?;
             let (language, path) = (row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?);
-            Ok(self.repository.is_none_or(|wanted| wanted == repository)
-                && self.language.is_none_or(|wanted| wanted == language)
+            Ok(self.repository.is_none_or(|key| key == repository)
+                && self.language.is_none_or(|name| name == language)
                 && self.path.is_none_or(|pattern| pattern.matches(path)))
         });
-        Ok(holds?)
+        Ok(matches?)
     }
 
-    /// What the index is asked for to find only nodes of this place, as far as it can tell; nothing
-    /// if that would take longer than it saves.
-    fn words(&self, transaction: &Transaction<'_>) -> Result<Option<String>, StoreError> {
+    /// An FTS5 query that restricts the results, as far as the index can; nothing if there are too many
+    /// such nodes for it to save time.
+    fn fts_query(&self, transaction: &Transaction<'_>) -> Result<Option<String>, StoreError> {
         let mut words: Vec<String> = Vec::new();
         words.extend(self.repository.map(of_repository));
         words.extend(self.language.map(of_language));
@@ -148,12 +148,12 @@ impl<'a> Place<'a> {
         Ok(Some(words).filter(|_| !is_wide))
     }
 
-    /// The language, as it is kept with the codes of vectors.
+    /// The hash of the language.
     pub(super) fn language(&self) -> Option<i64> {
-        self.language.map(number)
+        self.language.map(hash)
     }
 
-    /// The files, if not all of them.
+    /// The matching files; nothing if all match.
     pub(super) fn files(
         &self,
         transaction: &Transaction<'_>,
@@ -175,19 +175,19 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The nodes that answer a query best.
+/// The best nodes for a query.
 pub(super) fn search(
     transaction: &Transaction<'_>,
     codes: &Codes,
     query: &Query<'_>,
 ) -> Result<Vec<Hit>, StoreError> {
-    let Some(place) = Place::of(transaction, &query.filter)? else {
+    let Some(filter) = IndexFilter::new(transaction, &query.filter)? else {
         return Ok(Vec::new());
     };
     let found = ranked(
         query,
-        |text, count| by_words(transaction, text, &place, count),
-        |vector, count| vectors::nearest(transaction, codes, vector, &place, count),
+        |text, count| by_words(transaction, text, &filter, count),
+        |vector, count| vectors::nearest(transaction, codes, vector, &filter, count),
     )?;
     let hits = found.into_iter().map(|found| {
         Ok(Hit {
@@ -200,27 +200,21 @@ pub(super) fn search(
     hits.collect()
 }
 
-/// The nodes with the words of a query: those that are called so, those with all of its words, and
-/// those with any of the rarest.
+/// The nodes with the words of a query: first those with that name, then those with all words, then
+/// those with any of the rarest words.
 fn by_words(
     transaction: &Transaction<'_>,
     query: &str,
-    place: &Place<'_>,
+    filter: &IndexFilter<'_>,
     limit: usize,
 ) -> Result<Vec<(i64, f64)>, StoreError> {
     let words = words::of_query(query);
     if words.is_empty() || limit == 0 {
         return Ok(Vec::new());
     }
-    let mut list = List {
-        transaction,
-        place,
-        nodes: Vec::new(),
-        known: HashSet::new(),
-        limit,
-        tier: 4.0,
-    };
-    list.add(called(transaction, query)?)?;
+    let matches = |node| filter.matches(transaction, node);
+    let mut list = Tiers::new(limit);
+    list.add(with_name(transaction, query)?, matches)?;
     if list.is_full() {
         return Ok(list.nodes);
     }
@@ -228,88 +222,61 @@ fn by_words(
     let counted = counted(transaction, &words)?;
     let rarest = rarest(&counted);
     if rarest.is_empty() {
-        add_common(&mut list, &counted)?;
+        add_common(&mut list, transaction, filter, &counted)?;
         return Ok(list.nodes);
     }
-    // All that have every word have the rare ones.
-    let found = weigh(transaction, &rarest.join(" OR "), COMMON)?;
+    // Nodes with all words are among those with the rare ones.
+    let found = rank(transaction, &rarest.join(" OR "), COMMON)?;
     let complete = find(transaction, &words.join(" AND "), COMMON)?;
     let (all, any): (Vec<_>, Vec<_>) = found
         .into_iter()
         .partition(|(node, _)| complete.contains(node));
-    list.add(all)?;
-    list.add(any)?;
+    list.add(all, matches)?;
+    list.add(any, matches)?;
     Ok(list.nodes)
 }
 
-/// Adds nodes with words that are all common: those that are called so, those with all of them, and
-/// those with some.
-fn add_common(list: &mut List<'_>, counted: &[(u32, &str)]) -> Result<(), StoreError> {
+/// Adds nodes if all words are common: first those with the words in their name, then those with all
+/// words, then those with some.
+fn add_common(
+    list: &mut Tiers,
+    transaction: &Transaction<'_>,
+    filter: &IndexFilter<'_>,
+    counted: &[(u32, &str)],
+) -> Result<(), StoreError> {
     let words: Vec<&str> = counted.iter().map(|(_, word)| *word).collect();
     if words.is_empty() {
         return Ok(());
     }
-    let transaction = list.transaction;
-    let place = list.place.words(transaction)?;
-    let here = |wanted: String| match &place {
-        Some(place) => format!("{place} AND ({wanted})"),
-        None => wanted,
+    let matches = |node| filter.matches(transaction, node);
+    let restriction = filter.fts_query(transaction)?;
+    let restricted = |query: String| match &restriction {
+        Some(restriction) => format!("{restriction} AND ({query})"),
+        None => query,
     };
     let all = words.join(" AND ");
-    list.add(weigh(
-        transaction,
-        &here(format!("name : ({all})")),
-        WEIGHED,
-    )?)?;
+    let in_name = restricted(format!("name : ({all})"));
+    list.add(rank(transaction, &in_name, MOST_RANKED)?, matches)?;
     if list.is_full() {
         return Ok(());
     }
-    let weighed = &words[..words.len().min(WEIGHED_WORDS)];
-    let mut found = weigh(transaction, &here(weighed.join(" AND ")), WEIGHED)?;
-    if words.len() > WEIGHED_WORDS {
-        let complete = find(transaction, &here(all), COMMON)?;
+    let ranked = &words[..words.len().min(MOST_RANKED_WORDS)];
+    let all_ranked = restricted(ranked.join(" AND "));
+    let mut found = rank(transaction, &all_ranked, MOST_RANKED)?;
+    if words.len() > MOST_RANKED_WORDS {
+        let complete = find(transaction, &restricted(all), COMMON)?;
         found.retain(|(node, _)| complete.contains(node));
     }
-    list.add(found)?;
+    list.add(found, matches)?;
     if list.is_full() || words.len() == 1 {
         return Ok(());
     }
-    list.add(weigh(transaction, &here(weighed.join(" OR ")), WEIGHED)?)
+    let any_ranked = restricted(ranked.join(" OR "));
+    list.add(rank(transaction, &any_ranked, MOST_RANKED)?, matches)
 }
 
-/// Nodes that come one after the other, each once, if it is in the right place.
-struct List<'a> {
-    transaction: &'a Transaction<'a>,
-    place: &'a Place<'a>,
-    nodes: Vec<(i64, f64)>,
-    known: HashSet<i64>,
-    limit: usize,
-    tier: f64,
-}
-
-impl List<'_> {
-    fn is_full(&self) -> bool {
-        self.nodes.len() >= self.limit
-    }
-
-    /// Adds those that are not there yet behind those that are. Their scores are brought into a tier
-    /// below that of the others, so that the order of the list is that of its scores.
-    fn add(&mut self, nodes: Vec<(i64, f64)>) -> Result<(), StoreError> {
-        for (node, score) in nodes {
-            if self.is_full() {
-                break;
-            }
-            if self.known.insert(node) && self.place.holds(self.transaction, node)? {
-                self.nodes.push((node, self.tier + score / (1.0 + score)));
-            }
-        }
-        self.tier -= 1.0;
-        Ok(())
-    }
-}
-
-/// The nodes that are called just as the query says.
-fn called(transaction: &Transaction<'_>, query: &str) -> Result<Vec<(i64, f64)>, StoreError> {
+/// The nodes with the query as their name.
+fn with_name(transaction: &Transaction<'_>, query: &str) -> Result<Vec<(i64, f64)>, StoreError> {
     let mut select = transaction.prepare_cached("SELECT name FROM repositories ORDER BY key")?;
     let repositories = select.query_map([], |row| row.get(0))?;
     let repositories: Vec<String> = repositories.collect::<Result<_, _>>()?;
@@ -320,14 +287,15 @@ fn called(transaction: &Transaction<'_>, query: &str) -> Result<Vec<(i64, f64)>,
     for repository in &repositories {
         for name in &names {
             let name = naming::fingerprint(repository, name);
-            let nodes = select.query_map(params![name, WEIGHED], |row| Ok((row.get(0)?, 0.0)))?;
+            let nodes =
+                select.query_map(params![name, MOST_RANKED], |row| Ok((row.get(0)?, 0.0)))?;
             found.extend(nodes.collect::<Result<Vec<_>, _>>()?);
         }
     }
     Ok(found)
 }
 
-/// The words that some node has, with how many have them as far as that matters, the rarest first.
+/// The words that occur, the rarest first, with the number of nodes up to the limit for common words.
 fn counted<'a>(
     transaction: &Transaction<'_>,
     words: &'a [String],
@@ -341,7 +309,7 @@ fn counted<'a>(
     Ok(counted)
 }
 
-/// The words that are not common, as many of the rarest as can be weighed together.
+/// The rarest words, as many as can be ranked together.
 fn rarest<'a>(counted: &[(u32, &'a str)]) -> Vec<&'a str> {
     let mut room = COMMON;
     let rarest = counted.iter().take_while(|(nodes, _)| {
@@ -352,37 +320,37 @@ fn rarest<'a>(counted: &[(u32, &'a str)]) -> Vec<&'a str> {
     rarest.map(|(_, word)| *word).collect()
 }
 
-/// How many nodes have what is wanted, as far as the limit.
-fn count(transaction: &Transaction<'_>, wanted: &str, limit: u32) -> Result<u32, StoreError> {
+/// The number of nodes that match an FTS5 query, up to a limit.
+fn count(transaction: &Transaction<'_>, query: &str, limit: u32) -> Result<u32, StoreError> {
     let mut count = transaction.prepare_cached(
         "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
     )?;
-    Ok(count.query_row(params![wanted, limit], |row| row.get(0))?)
+    Ok(count.query_row(params![query, limit], |row| row.get(0))?)
 }
 
-/// The nodes with what is wanted, by weight.
-fn weigh(
+/// The nodes that match an FTS5 query, by rank.
+fn rank(
     transaction: &Transaction<'_>,
-    wanted: &str,
+    query: &str,
     limit: u32,
 ) -> Result<Vec<(i64, f64)>, StoreError> {
     let mut select = transaction.prepare_cached(&format!(
         "SELECT rowid, -bm25(words, {WEIGHTS}) FROM words WHERE words MATCH ?1 LIMIT ?2"
     ))?;
-    let found = select.query_map(params![wanted, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let found = select.query_map(params![query, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut found: Vec<(i64, f64)> = found.collect::<Result<_, _>>()?;
     found.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
     Ok(found)
 }
 
-/// The nodes with what is wanted.
+/// The nodes that match an FTS5 query.
 fn find(
     transaction: &Transaction<'_>,
-    wanted: &str,
+    query: &str,
     limit: u32,
 ) -> Result<HashSet<i64>, StoreError> {
     let mut select =
         transaction.prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1 LIMIT ?2")?;
-    let found = select.query_map(params![wanted, limit], |row| row.get(0))?;
+    let found = select.query_map(params![query, limit], |row| row.get(0))?;
     Ok(found.collect::<Result<_, _>>()?)
 }

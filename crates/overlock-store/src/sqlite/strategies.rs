@@ -1,9 +1,10 @@
-//! Keeps the results of strategies in SQLite.
+//! Stores the results of strategies in SQLite.
 
 use rusqlite::{Connection, params};
 
-use super::{Sqlite, signed, unsigned};
+use super::Sqlite;
 use crate::error::StoreError;
+use crate::store::{signed, unsigned};
 use crate::strategies::{IN_ALL, PER_MODEL, Strategies, StrategyResult};
 
 impl Strategies for Sqlite {
@@ -24,7 +25,7 @@ impl Strategies for Sqlite {
     }
 }
 
-/// Adds results, and drops the oldest where there are too many.
+/// Adds results and deletes the oldest ones above the limits.
 pub(super) fn add(
     connection: &Connection,
     server: &str,

@@ -6,7 +6,7 @@ CREATE TABLE runs (
     request    TEXT NOT NULL,
     options    TEXT NOT NULL,
     outcome    TEXT,
-    conditions TEXT NOT NULL DEFAULT '{}',
+    conditions TEXT NOT NULL,
     claim      INTEGER NOT NULL DEFAULT 1,
     answer     TEXT
 ) STRICT;

@@ -1,4 +1,4 @@
-//! A store as several processes and several versions meet it.
+//! Files of other versions, of other programs, locked, read-only, full and damaged ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,10 @@ fn begin(store: &dyn Store, at: u64) -> Claim {
 }
 
 fn read(store: &dyn Store, id: &RunId) -> Run {
-    store.run(id).expect("it can be read").expect("it is there")
+    store
+        .run(id)
+        .expect("a readable store")
+        .expect("a recorded run")
 }
 
 fn path(folder: &tempfile::TempDir) -> PathBuf {
@@ -35,11 +38,11 @@ fn at(folder: &tempfile::TempDir) -> StoreAddress {
 
 #[cfg(unix)]
 #[test]
-fn what_the_dead_left_behind_is_taken_away_and_what_is_worked_on_stays() {
+fn opening_a_store_deletes_the_locks_of_killed_processes() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = open(&at(&folder), Access::Make).expect("a store");
     let [id, dead] = [1, 2].map(|at| RunId::new(at, at));
-    let work = store.work_on(&id).expect("it can be locked");
+    let work = store.work_on(&id).expect("a lock");
     let live = folder.path().join("runs.db-live");
     fs::write(live.join(dead.as_str()), "").expect("a file");
     open(&at(&folder), Access::Make).expect("a store");
@@ -51,23 +54,23 @@ fn what_the_dead_left_behind_is_taken_away_and_what_is_worked_on_stays() {
 
 #[cfg(unix)]
 #[test]
-fn a_store_by_another_name_is_the_same_to_those_who_work_on_its_runs() {
+fn a_link_to_a_store_shares_its_locks() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = open(&at(&folder), Access::Make).expect("a store");
     let link = folder.path().join("link.db");
     std::os::unix::fs::symlink(folder.path().join("runs.db"), &link).expect("a link");
     let other = open(&StoreAddress::Sqlite(link), Access::Make).expect("a store");
     let id = RunId::new(1000, 7);
-    let work = store.work_on(&id).expect("it can be marked");
+    let work = store.work_on(&id).expect("a lock");
     assert!(work.is_some());
-    assert!(other.work_on(&id).expect("it can be looked for").is_none());
+    assert!(other.work_on(&id).expect("a lock").is_none());
     drop(work);
-    assert!(other.work_on(&id).expect("it can be marked").is_some());
+    assert!(other.work_on(&id).expect("a lock").is_some());
 }
 
-/// Tries a file in every way: it holds the same bytes then, and nothing is beside it.
+/// Opens a file in every way: its bytes do not change, and no further files are created.
 #[track_caller]
-fn check_untouched(folder: &tempfile::TempDir, is_right: fn(&StoreError) -> bool) {
+fn check_untouched(folder: &tempfile::TempDir, is_expected: fn(&StoreError) -> bool) {
     let listed = || -> Vec<(String, Vec<u8>)> {
         let files = fs::read_dir(folder.path()).expect("a folder");
         let files = files.map(|file| file.expect("a file").path());
@@ -77,9 +80,9 @@ fn check_untouched(folder: &tempfile::TempDir, is_right: fn(&StoreError) -> bool
     };
     let before = listed();
     for access in [Access::Make, Access::Write, Access::Read] {
-        let error = open(&at(folder), access).expect_err("it is not ours");
-        assert!(is_right(&error), "{error}");
-        assert!(listed() == before, "something was written to {access:?}");
+        let error = open(&at(folder), access).expect_err("another kind of file");
+        assert!(is_expected(&error), "{error}");
+        assert!(listed() == before, "{access:?} changed a file");
     }
 }
 
@@ -119,7 +122,7 @@ fn the_database_of_another_program_is_left_alone() {
 }
 
 #[test]
-fn a_file_that_is_no_store_is_an_error() {
+fn a_file_that_is_not_a_database_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = path(&folder);
     fs::write(&path, "hello, this is not a database at all").expect("a file");
@@ -127,18 +130,18 @@ fn a_file_that_is_no_store_is_an_error() {
 }
 
 #[test]
-fn looking_at_a_store_makes_none() {
+fn a_missing_store_is_not_created_for_reading() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = StoreAddress::Sqlite(folder.path().join("deep/runs.db"));
     for access in [Access::Read, Access::Write] {
-        let error = open(&address, access).expect_err("there is none");
+        let error = open(&address, access).expect_err("no store");
         assert!(matches!(error, StoreError::Missing { .. }), "{error}");
     }
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
 
 #[test]
-fn a_name_that_means_something_to_sqlite_is_a_name() {
+fn a_file_name_may_look_like_a_uri() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = StoreAddress::Sqlite(folder.path().join("a?mode=memory&b#c%20.db"));
     let claim = begin(&*open(&address, Access::Make).expect("a store"), 1);
@@ -153,19 +156,15 @@ mod on_unix {
     use super::*;
 
     fn mode(path: &Path) -> u32 {
-        fs::metadata(path)
-            .expect("it is there")
-            .permissions()
-            .mode()
-            & 0o777
+        fs::metadata(path).expect("a file").permissions().mode() & 0o777
     }
 
     fn permit(path: &Path, mode: u32) {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("permission");
     }
 
     #[test]
-    fn nobody_else_can_read_what_was_said() {
+    fn new_files_are_readable_only_by_their_owner() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("deep/er/runs.db");
         let store = open(&StoreAddress::Sqlite(path.clone()), Access::Make);
@@ -179,13 +178,13 @@ mod on_unix {
     }
 
     #[test]
-    fn a_store_that_may_not_be_written_can_be_looked_at() {
+    fn opens_a_read_only_file_for_reading() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = path(&folder);
         let claim = begin(&*open(&at(&folder), Access::Make).expect("a store"), 1);
         permit(&path, 0o400);
         permit(folder.path(), 0o500);
-        let store = open(&at(&folder), Access::Read).expect("it can be read");
+        let store = open(&at(&folder), Access::Read).expect("a store");
         read(&*store, claim.id());
         permit(folder.path(), 0o700);
     }
@@ -224,10 +223,10 @@ fn found(store: &dyn Store, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_full_disk_is_told_with_the_file_and_what_helps_and_nothing_is_lost() {
+fn a_full_disk_is_reported_and_nothing_is_lost() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Sqlite::open(&folder.path().join("runs.db"), Access::Make).expect("a store");
-    put_order(&store).expect("it is kept");
+    put_order(&store).expect("a stored file");
     let pages: i64 = store
         .connection()
         .pragma_query_value(None, "page_count", |row| row.get(0))
@@ -237,54 +236,54 @@ fn a_full_disk_is_told_with_the_file_and_what_helps_and_nothing_is_lost() {
         .pragma_update_and_check(None, "max_page_count", pages + 4, |_| Ok(()))
         .expect("a limit");
     let text = "many words ".repeat(1_000);
-    let said = NewMessage {
+    let message = NewMessage {
         sender: "ann",
         role: "user",
         text: &text,
         at: 1,
     };
     let error = (0..100)
-        .find_map(|_| store.post("hall", &[said]).err())
-        .expect("there is not so much room");
+        .find_map(|_| store.post("hall", &[message]).err())
+        .expect("a full disk");
     assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
     let error = error.to_string();
     assert!(
-        error.contains("runs.db") && error.contains("make room"),
+        error.contains("runs.db") && error.contains("free some space"),
         "{error}"
     );
     assert_eq!(found(&store, "order"), ["Order"]);
-    let kept = store.messages("hall", 100).expect("messages");
-    assert!(kept.iter().all(|message| message.text == text));
+    let messages = store.messages("hall", 100).expect("messages");
+    assert!(messages.iter().all(|message| message.text == text));
 }
 
 #[test]
-fn a_store_that_can_only_be_read_says_which_one_it_is() {
+fn a_write_to_a_read_only_store_names_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
     drop(open(&at(&folder), Access::Make).expect("a store"));
-    let store = open(&at(&folder), Access::Read).expect("it can be read");
-    let error = put_order(&*store).expect_err("it can only be read");
+    let store = open(&at(&folder), Access::Read).expect("a store");
+    let error = put_order(&*store).expect_err("a read-only store");
     assert!(matches!(error, StoreError::ReadOnly { .. }), "{error:?}");
     let error = error.to_string();
     assert!(
-        error.contains("runs.db") && error.contains("right to write"),
+        error.contains("runs.db") && error.contains("grant write permission"),
         "{error}"
     );
 }
 
 #[test]
-fn a_damaged_store_says_which_one_it_is() {
+fn an_error_of_a_damaged_store_names_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = path(&folder);
     let store = open(&at(&folder), Access::Make).expect("a store");
-    put_order(&*store).expect("it is kept");
+    put_order(&*store).expect("a stored file");
     drop(store);
     let mut bytes = fs::read(&path).expect("bytes");
     for page in bytes.chunks_mut(4096).skip(1) {
         page.fill(0x55);
     }
     fs::write(&path, bytes).expect("a file");
-    let store = open(&at(&folder), Access::Read).expect("its first page is whole");
-    let error = store.files("shop").expect_err("it is damaged");
+    let store = open(&at(&folder), Access::Read).expect("an undamaged first page");
+    let error = store.files("shop").expect_err("a damaged store");
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
     assert!(error.to_string().contains("runs.db"), "{error}");
 }

@@ -1,9 +1,9 @@
 //! Finds the nearest vectors in SQLite, without an extension.
 //!
-//! Of every vector there is a code: one bit for each number of it, after it was turned. How many
-//! bits of two codes differ tells the angle between their vectors, within an error that is known.
-//! The codes are in memory. The vectors, which are a hundred times as large, are on the disk, and
-//! are read in the order of their codes, until no other can be nearer than those found.
+//! Every vector has a code: the signs of its components after a fixed rotation. The Hamming distance
+//! of two codes estimates the angle between their vectors with a known error. The codes are in memory.
+//! The vectors, which are up to 32 times as large, stay on the disk and are read in the order of their codes,
+//! until no other one can be nearer than those found.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -13,20 +13,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::search::Place;
-use super::{nodes, signed};
+use super::nodes;
+use super::search::IndexFilter;
 use crate::error::StoreError;
 use crate::nodes::{NodeId, Vector};
+use crate::store::signed;
 use crate::vectors::unit;
 
-/// How far a code may be off: in one case of a thousand it is more than this many times the
-/// deviation that is expected.
+/// The error of a code that is allowed for, in standard deviations: about one code in a thousand has
+/// a larger one.
 const DEVIATIONS: f32 = 3.0;
 
-/// The fewest bits of a code. Short vectors need more than one bit for each number.
+/// The fewest bits of a code. Short vectors need more than one bit for each component.
 const FEWEST_BITS: usize = 256;
 
-/// The codes of each model that was searched, as long as they are true.
+/// The cached codes of each model that was searched.
 #[derive(Default)]
 pub(super) struct Codes {
     models: Mutex<HashMap<i64, Arc<Coded>>>,
@@ -40,33 +41,33 @@ impl std::fmt::Debug for Codes {
 
 /// The codes of a model.
 struct Coded {
-    /// How often its vectors had changed when this was read.
+    /// The change counter of the model when the codes were read.
     changes: i64,
-    /// What each code is of.
-    nodes: Vec<Known>,
+    /// The node of each code.
+    nodes: Vec<CodedNode>,
     /// The codes, one after the other.
     words: Vec<u64>,
 }
 
-/// What is known of a node without looking at it.
-struct Known {
+/// The properties of a node that filters need.
+struct CodedNode {
     key: i64,
     file: i64,
     language: i64,
 }
 
-/// A model whose vectors are kept.
-struct Model {
+/// An embedding model with vectors.
+struct CodedModel {
     key: i64,
     numbers: usize,
     changes: i64,
 }
 
-fn model(transaction: &Transaction<'_>, name: &str) -> Result<Option<Model>, StoreError> {
+fn model(transaction: &Transaction<'_>, name: &str) -> Result<Option<CodedModel>, StoreError> {
     let mut select =
         transaction.prepare_cached("SELECT key, numbers, changes FROM models WHERE name = ?1")?;
     let found = select.query_row([name], |row| {
-        Ok(Model {
+        Ok(CodedModel {
             key: row.get(0)?,
             numbers: row.get::<_, u32>(1)? as usize,
             changes: row.get(2)?,
@@ -75,7 +76,7 @@ fn model(transaction: &Transaction<'_>, name: &str) -> Result<Option<Model>, Sto
     Ok(found.optional()?)
 }
 
-/// Nodes that have no vector.
+/// Nodes without a vector.
 pub(super) fn without(
     transaction: &Transaction<'_>,
     repository: &str,
@@ -101,7 +102,7 @@ pub(super) fn without(
     Ok(nodes.collect::<Result<_, _>>()?)
 }
 
-/// Keeps vectors.
+/// Stores vectors.
 pub(super) fn put(
     transaction: &Transaction<'_>,
     name: &str,
@@ -142,7 +143,7 @@ pub(super) fn put(
     Ok(())
 }
 
-/// Removes the vector of a node, and says whether there was one.
+/// Removes the vector of a node. Returns whether there was one.
 pub(super) fn remove(
     transaction: &Transaction<'_>,
     model: i64,
@@ -159,31 +160,31 @@ pub(super) fn remove(
     Ok(removed > 0)
 }
 
-/// The nodes with the nearest vectors, the nearest first, with the cosines of their angles.
+/// The nodes with the nearest vectors and their cosine similarity, the nearest first.
 pub(super) fn nearest(
     transaction: &Transaction<'_>,
     codes: &Codes,
     vector: Vector<'_>,
-    place: &Place<'_>,
+    filter: &IndexFilter<'_>,
     limit: usize,
 ) -> Result<Vec<(i64, f64)>, StoreError> {
     let Some(model) = model(transaction, vector.model)? else {
         return Ok(Vec::new());
     };
     let unit = unit(vector.model, model.numbers, vector.numbers)?;
-    let known = codes.of(transaction, &model)?;
+    let coded = codes.get(transaction, &model)?;
     let mut select =
         transaction.prepare_cached("SELECT vector FROM vectors WHERE model = ?1 AND node = ?2")?;
     let mut best: BinaryHeap<Near> = BinaryHeap::new();
-    let files = place.files(transaction)?;
-    let language = place.language();
-    let is_wanted = |known: &Known| {
-        language.is_none_or(|wanted| wanted == known.language)
+    let files = filter.files(transaction)?;
+    let language = filter.language();
+    let matches = |node: &CodedNode| {
+        language.is_none_or(|language| language == node.language)
             && files
                 .as_ref()
-                .is_none_or(|files| files.contains(&known.file))
+                .is_none_or(|files| files.contains(&node.file))
     };
-    for (bound, node) in known.by_bound(&code(&unit), is_wanted) {
+    for (bound, node) in coded.by_bound(&code(&unit), matches) {
         let is_full = best.len() >= limit;
         if is_full && best.peek().is_none_or(|farthest| bound < farthest.cosine) {
             break;
@@ -201,7 +202,7 @@ pub(super) fn nearest(
         .collect())
 }
 
-/// A node whose vector was read. The farthest is the greatest, so that it is the one at hand.
+/// A node whose vector was read. The farthest is the greatest, so that it is on top of the heap.
 struct Near {
     cosine: f32,
     node: i64,
@@ -229,9 +230,12 @@ impl PartialEq for Near {
 impl Eq for Near {}
 
 impl Codes {
-    /// The codes of a model as they are now.
-    fn of(&self, transaction: &Transaction<'_>, model: &Model) -> Result<Arc<Coded>, StoreError> {
-        // What is in it is replaced as a whole.
+    /// The current codes of a model.
+    fn get(
+        &self,
+        transaction: &Transaction<'_>,
+        model: &CodedModel,
+    ) -> Result<Arc<Coded>, StoreError> {
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = models.get(&model.key)
             && known.changes == model.changes
@@ -245,7 +249,7 @@ impl Codes {
 }
 
 impl Coded {
-    fn read(transaction: &Transaction<'_>, model: &Model) -> Result<Self, StoreError> {
+    fn read(transaction: &Transaction<'_>, model: &CodedModel) -> Result<Self, StoreError> {
         let mut coded = Self {
             changes: model.changes,
             nodes: Vec::new(),
@@ -261,32 +265,32 @@ impl Coded {
             let words = code.chunks_exact(8);
             if words.len() != bits(model.numbers) / 64 {
                 return Err(StoreError::Database(
-                    "the code of a vector is too short or too long".into(),
+                    "the code of a vector has a wrong length".into(),
                 ));
             }
             let words = words.map(|bytes| bytes.try_into().map_or(0, u64::from_le_bytes));
             coded.words.extend(words);
             let language = row.get_ref(3)?.as_str().map_err(rusqlite::Error::from)?;
-            coded.nodes.push(Known {
+            coded.nodes.push(CodedNode {
                 key: row.get(0)?,
                 file: row.get(2)?,
-                language: super::search::number(language),
+                language: super::search::hash(language),
             });
         }
         Ok(coded)
     }
 
-    /// The nodes in the order of how near their vectors can be at most, with that.
+    /// The nodes by the upper bound of their cosine similarity, the highest first, with that bound.
     fn by_bound(
         &self,
         code: &[u64],
-        is_wanted: impl Fn(&Known) -> bool,
+        matches: impl Fn(&CodedNode) -> bool,
     ) -> impl Iterator<Item = (f32, i64)> {
         let bits = code.len() * 64;
         let mut by_difference: Vec<Vec<i64>> = vec![Vec::new(); bits + 1];
-        for (known, words) in self.nodes.iter().zip(self.words.chunks_exact(code.len())) {
-            if is_wanted(known) {
-                by_difference[difference(code, words)].push(known.key);
+        for (node, words) in self.nodes.iter().zip(self.words.chunks_exact(code.len())) {
+            if matches(node) {
+                by_difference[difference(code, words)].push(node.key);
             }
         }
         let bounds = (0..=bits).map(move |difference| bound(difference, bits));
@@ -303,23 +307,23 @@ fn difference(one: &[u64], other: &[u64]) -> usize {
     bits.sum::<u32>() as usize
 }
 
-/// The greatest cosine of the angle between two vectors whose codes differ in so many bits.
+/// The upper bound of the cosine similarity of two vectors whose codes differ in `difference` bits.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "there are as many bits as numbers in a vector"
+    reason = "there are about as many bits as components of a vector"
 )]
 fn bound(difference: usize, bits: usize) -> f32 {
     let share = difference as f32 / bits as f32;
     let deviation = (share * (1.0 - share) / bits as f32).sqrt();
     let angle = PI * (share - DEVIATIONS * deviation).max(0.0);
-    // Rounding must not make anything nearer than itself.
+    // Allows for rounding.
     angle.cos() + 1e-5
 }
 
-/// The cosine of the angle to a vector on the disk.
+/// The cosine similarity to a stored vector.
 fn cosine(unit: &[f32], bytes: ValueRef<'_>) -> f32 {
     let bytes = bytes.as_blob().unwrap_or_default();
-    // Several sums at once, which the processor can work on side by side.
+    // Several sums, so that the compiler can use vector instructions.
     let mut sums = [0.0_f32; 16];
     for (ones, others) in unit.chunks(16).zip(bytes.chunks(64)) {
         let others = others
@@ -332,24 +336,24 @@ fn cosine(unit: &[f32], bytes: ValueRef<'_>) -> f32 {
     sums.iter().sum()
 }
 
-/// How many bits there are for vectors of so many numbers.
+/// The number of bits of the codes of vectors with this many components.
 fn bits(numbers: usize) -> usize {
     numbers.next_power_of_two().max(FEWEST_BITS)
 }
 
-/// The signs of the numbers of a vector, after it has been turned in a way that is always the same:
-/// what all vectors of a model have in common is spread over all bits.
+/// The code of a vector: the signs of its components after a fixed pseudorandom rotation, which
+/// spreads what all vectors of a model have in common over all bits.
 fn code(unit: &[f32]) -> Vec<u64> {
     let mut numbers = unit.to_vec();
     numbers.resize(bits(unit.len()), 0.0);
     let mut seed = 0_u64;
     for _ in 0..3 {
         for number in &mut numbers {
-            if mixed(&mut seed) & 1 == 1 {
+            if next_random(&mut seed) & 1 == 1 {
                 *number = -*number;
             }
         }
-        spread(&mut numbers);
+        walsh_hadamard(&mut numbers);
     }
     let words = numbers.chunks_exact(64).map(|numbers| {
         let bits = numbers.iter().enumerate();
@@ -360,8 +364,8 @@ fn code(unit: &[f32]) -> Vec<u64> {
     words.collect()
 }
 
-/// The next of a series of numbers that look as if by chance (`SplitMix64`).
-fn mixed(seed: &mut u64) -> u64 {
+/// The next pseudorandom number (`SplitMix64`).
+fn next_random(seed: &mut u64) -> u64 {
     *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *seed;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -369,9 +373,8 @@ fn mixed(seed: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Makes every number a sum of all, with one sign or the other (the transformation of Walsh and
-/// Hadamard), which changes lengths alike and angles not at all.
-fn spread(numbers: &mut [f32]) {
+/// The Walsh–Hadamard transform, which keeps angles and scales all lengths alike.
+fn walsh_hadamard(numbers: &mut [f32]) {
     let mut half = 1;
     while half < numbers.len() {
         for pair in numbers.chunks_exact_mut(2 * half) {

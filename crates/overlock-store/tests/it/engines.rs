@@ -1,4 +1,4 @@
-//! Which engines are there? Every law of the suite is a test for each of them.
+//! The engines. Every law of the suite is a test for each of them.
 
 use std::any::Any;
 use std::env;
@@ -9,28 +9,28 @@ use overlock_store::{Access, PostgresAddress, Store, StoreAddress, open};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-/// Where `cargo xtask test` says that `PostgreSQL` is.
+/// The variable in which `cargo xtask test` passes the address of `PostgreSQL`.
 const VARIABLE: &str = "OVERLOCK_POSTGRES";
 
-/// A store that nobody has written to yet.
+/// A new store.
 pub(crate) struct Fresh {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) address: StoreAddress,
-    /// What is taken away with it.
-    _around: Box<dyn Any + Send + Sync>,
+    /// What to remove with it.
+    _resources: Box<dyn Any + Send + Sync>,
 }
 
 impl Fresh {
-    /// A store at an address, with what is to be taken away when it is not needed any more.
-    fn at(address: StoreAddress, around: impl Any + Send + Sync) -> Self {
+    /// A store at an address, with the resources to remove with it.
+    fn at(address: StoreAddress, resources: impl Any + Send + Sync) -> Self {
         Self {
             store: open(&address, Access::Make).expect("a store"),
             address,
-            _around: Box::new(around),
+            _resources: Box::new(resources),
         }
     }
 
-    /// The same store as another process has it.
+    /// The same store, opened again like by another process.
     pub(crate) fn again(&self) -> Arc<dyn Store> {
         open(&self.address, Access::Make).expect("a store")
     }
@@ -57,19 +57,18 @@ impl Schema {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
 
-        let given = env::var(VARIABLE).unwrap_or_else(|_| {
-            panic!("{VARIABLE} does not say where PostgreSQL is: run cargo xtask test")
-        });
-        let given: StoreAddress = given.parse().expect("an address");
-        let StoreAddress::Postgres(mut address) = given else {
-            panic!("{VARIABLE} names another store");
+        let address = env::var(VARIABLE)
+            .unwrap_or_else(|_| panic!("{VARIABLE} is not set: run cargo xtask test postgres"));
+        let address: StoreAddress = address.parse().expect("an address");
+        let StoreAddress::Postgres(mut address) = address else {
+            panic!("{VARIABLE} is not the address of a PostgreSQL database");
         };
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         address.schema = format!("test_{}_{number}", std::process::id());
         Self { address: *address }
     }
 
-    /// Somebody who may do everything.
+    /// A connection with all permissions.
     pub(crate) fn admin(&self) -> Admin {
         Admin::connect(&self.address)
     }
@@ -77,7 +76,7 @@ impl Schema {
 
 impl Drop for Schema {
     fn drop(&mut self) {
-        // A test that failed leaves what it found to be looked at.
+        // The tables of a failed test are kept for inspection.
         if std::thread::panicking() {
             return;
         }
@@ -87,7 +86,7 @@ impl Drop for Schema {
     }
 }
 
-/// A connection that the store knows nothing of.
+/// A direct connection to the server.
 pub(crate) struct Admin {
     runtime: Runtime,
     client: Client,
@@ -115,7 +114,7 @@ impl Admin {
         Self { runtime, client }
     }
 
-    /// The first column of every row that statements give.
+    /// Runs statements and returns the first column of all rows.
     pub(crate) fn run(&self, statements: &str) -> Vec<String> {
         let rows = self.runtime.block_on(self.client.simple_query(statements));
         let rows = rows.unwrap_or_else(|error| panic!("{statements}: {error:?}"));
@@ -127,7 +126,7 @@ impl Admin {
     }
 }
 
-/// Makes a test of a law, for one engine.
+/// Defines the test of a law for one engine.
 macro_rules! law {
     (sqlite $theme:ident $law:ident) => {
         #[test]
@@ -144,7 +143,7 @@ macro_rules! law {
     };
 }
 
-/// Makes a test of every law, for one engine.
+/// Defines the tests of all laws for one engine.
 macro_rules! hold_for {
     ($engine:ident: $($theme:ident { $($law:ident)+ })+) => {
         mod $engine {
@@ -155,104 +154,104 @@ macro_rules! hold_for {
     };
 }
 
-/// The laws, for as many engines as are named.
+/// Defines the tests of all laws for all engines.
 macro_rules! laws_hold_for {
     ($($engine:ident)+) => {
         $(hold_for! {
             $engine:
             runs {
-                gives_back_what_it_was_given
+                reads_what_was_written
                 steps_are_recorded_once_and_without_gaps
-                who_was_taken_for_dead_cannot_write_any_more
-                a_run_is_worked_on_by_one_at_a_time
-                many_who_want_to_work_on_a_run_never_do_so_together
-                who_looks_sees_which_runs_are_worked_on
-                who_follows_a_run_is_told_what_is_new
-                nobody_takes_up_what_is_not_there
+                a_stale_claim_cannot_write
+                a_run_is_locked_once
+                concurrent_locks_of_a_run_exclude_each_other
+                lists_locked_runs
+                reads_only_new_steps
+                an_unknown_run_cannot_be_claimed
                 lists_the_latest_first
                 lists_those_before_a_run
-                many_begin_at_once
-                a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded
-                runs_that_are_told_together_keep_what_is_their_own
+                runs_can_begin_concurrently
+                an_ended_run_equals_one_recorded_step_by_step
+                ended_runs_in_one_transaction_do_not_mix
                 a_key_begins_one_run
                 keys_have_any_length
-                what_is_written_together_is_there_together_and_one_failure_spoils_no_other
-                any_text_comes_back
-                a_name_is_taken_once
-                a_key_that_many_begin_at_once_begins_one_run
-                keys_begun_in_another_order_do_not_wait_for_one_another
-                who_takes_a_run_up_sees_all_that_was_written_before
-                what_was_acknowledged_can_be_read_by_others_at_once
-                who_only_reads_changes_nothing
+                a_rejected_write_does_not_affect_others_in_its_transaction
+                stores_any_text
+                an_id_is_used_once
+                concurrent_begins_with_one_key_begin_one_run
+                keys_in_different_order_do_not_deadlock
+                a_claim_sees_all_earlier_writes
+                other_processes_read_acknowledged_writes
+                a_reader_changes_nothing
             }
             indexing {
-                gives_back_what_it_was_given
-                a_file_that_is_put_again_is_replaced
-                removing_a_file_leaves_nothing_of_it
-                all_files_of_a_call_are_kept_or_none
-                contradictions_are_refused_with_words
+                reads_what_was_written
+                putting_a_file_again_replaces_it
+                removing_a_file_removes_its_nodes
+                one_invalid_file_rejects_all
+                invalid_files_are_rejected_with_a_reason
                 repositories_do_not_mix
-                hostile_texts_are_kept_as_they_are
-                what_was_written_is_there_for_the_next
-                a_repository_is_made_from_one_folder_until_another_takes_its_place
-                names_of_any_length_are_names
+                stores_unusual_texts_unchanged
+                another_process_reads_the_nodes
+                a_repository_has_one_folder_until_it_is_replaced
+                names_have_any_length
             }
             resolving {
-                a_mention_finds_what_comes_later
-                what_a_file_imports_is_meant_where_nothing_nearer_is
-                edges_go_with_either_end
-                two_mentions_of_one_thing_are_one_edge
+                a_mention_resolves_to_a_later_file
+                imported_names_come_after_enclosing_ones
+                edges_are_removed_with_either_end
+                two_mentions_of_a_node_make_one_edge
                 parents_contain_their_children
-                an_unchanged_repository_costs_nothing
-                a_change_costs_what_speaks_of_it
-                edges_are_those_of_an_index_made_anew
+                an_unchanged_repository_is_not_resolved_again
+                a_change_resolves_only_its_mentions
+                edges_equal_those_of_a_new_index
             }
             searching {
                 words_find_identifiers
-                all_words_come_before_any
-                a_name_comes_before_those_who_mention_it
-                the_rarest_word_decides_where_not_all_are_found
-                questions_are_about_their_words
-                filters_hold
-                what_is_gone_or_changed_is_not_found_any_more
-                hostile_queries_are_only_words
-                limits_hold
+                nodes_with_all_words_come_first
+                a_name_comes_before_its_mentions
+                the_rarest_word_decides_if_no_node_has_all
+                questions_are_searched_without_stop_words
+                filters_restrict_the_hits
+                removed_and_changed_texts_are_not_found
+                query_syntax_is_searched_as_words
+                limits_restrict_the_hits
             }
             vectors {
-                the_nearest_come_first
-                a_changed_text_loses_its_vector_and_an_unchanged_one_keeps_it
-                nodes_without_a_vector_are_told_once
-                filters_hold_for_vectors
-                both_ways_of_searching_come_together
-                the_writes_of_others_are_seen
-                vectors_that_cannot_be_compared_are_refused
-                almost_nothing_is_missed_among_vectors_by_chance
-                almost_nothing_is_missed_among_vectors_in_clusters
+                the_nearest_vectors_come_first
+                only_a_changed_text_loses_its_vector
+                nodes_without_a_vector_are_listed_once
+                filters_restrict_vector_searches
+                hybrid_search_merges_both_lists
+                vectors_of_other_processes_are_found
+                invalid_vectors_are_rejected
+                recall_is_high_for_random_vectors
+                recall_is_high_for_clustered_vectors
             }
             walking {
-                a_walk_goes_from_the_nearest_to_the_farthest
-                a_walk_follows_the_kinds_and_the_direction_it_is_told
-                a_walk_ends_where_it_is_told
-                a_walk_is_as_far_as_the_plain_search_says
-                edges_among_nodes_are_told
+                a_walk_is_sorted_by_depth
+                a_walk_follows_the_given_kinds_and_direction
+                a_walk_stops_at_its_limits
+                a_walk_agrees_with_a_plain_search
+                lists_the_edges_between_nodes
             }
             rooms {
-                the_last_messages_come_in_their_order
-                messages_of_several_at_once_do_not_come_between
+                reads_the_last_messages_in_order
+                messages_of_one_call_stay_together
                 rooms_are_listed
                 names_of_rooms_have_any_length
             }
             memories {
-                the_most_important_come_first
-                what_is_too_old_or_not_important_is_left_out
+                the_most_important_memories_come_first
+                old_and_unimportant_memories_are_left_out
                 names_of_personas_have_any_length
             }
             strategies {
-                results_of_a_server_come_back_in_their_order
+                reads_the_results_of_a_server_in_order
                 the_oldest_results_of_a_model_are_dropped
-                made_up_models_fill_no_store
-                a_busy_model_drops_no_results_of_others
-                several_processes_add_to_the_same_results
+                the_number_of_results_is_bounded
+                a_busy_model_does_not_displace_others
+                several_processes_can_add_results
             }
         })+
     };

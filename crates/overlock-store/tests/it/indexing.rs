@@ -1,4 +1,4 @@
-//! Files become nodes, and go.
+//! Storing and removing files.
 
 use overlock_store::{EdgeKind, Filter, NewFile, NodeKind, Query, Search, StoreError, Vector};
 
@@ -16,7 +16,7 @@ fn order() -> Sketch {
         .inside(0)
 }
 
-pub(crate) fn gives_back_what_it_was_given(fresh: &Fresh) {
+pub(crate) fn reads_what_was_written(fresh: &Fresh) {
     let store = &*fresh.store;
     let mut sketch = order();
     sketch.hash = String::from("abc");
@@ -30,14 +30,22 @@ pub(crate) fn gives_back_what_it_was_given(fresh: &Fresh) {
     assert_eq!(found.repository, "shop");
     assert_eq!(found.path, "src/Order.cs");
     assert_eq!(found.parent.as_ref(), Some(&ids[0]));
-    let kept = &sketch.nodes[1];
+    let expected = &sketch.nodes[1];
     assert_eq!(
         (found.kind, &found.name, &found.qualified, &found.language),
-        (kept.kind, &kept.name, &kept.qualified, &kept.language)
+        (
+            expected.kind,
+            &expected.name,
+            &expected.qualified,
+            &expected.language
+        )
     );
-    assert_eq!((found.lines, &found.span), (kept.lines, &kept.span));
-    assert_eq!((&found.text, &found.metadata), (&kept.text, &kept.metadata));
-    let asked = [ids[1].clone(), "nobody".into(), ids[0].clone()];
+    assert_eq!((found.lines, &found.span), (expected.lines, &expected.span));
+    assert_eq!(
+        (&found.text, &found.metadata),
+        (&expected.text, &expected.metadata)
+    );
+    let asked = [ids[1].clone(), "unknown".into(), ids[0].clone()];
     let nodes = store.nodes(&asked).expect("nodes");
     let nodes: Vec<_> = nodes.into_iter().map(|node| node.id).collect();
     assert_eq!(nodes, [ids[1].clone(), ids[0].clone()]);
@@ -49,7 +57,7 @@ pub(crate) fn gives_back_what_it_was_given(fresh: &Fresh) {
     assert_eq!((shop.files, shop.nodes, shop.edges), (1, 2, 1));
 }
 
-pub(crate) fn a_file_that_is_put_again_is_replaced(fresh: &Fresh) {
+pub(crate) fn putting_a_file_again_replaces_it(fresh: &Fresh) {
     let store = &*fresh.store;
     let before = order();
     put(store, std::slice::from_ref(&before));
@@ -63,11 +71,11 @@ pub(crate) fn a_file_that_is_put_again_is_replaced(fresh: &Fresh) {
     assert_eq!(edges(store, &before.ids()), Vec::<String>::new());
 }
 
-pub(crate) fn removing_a_file_leaves_nothing_of_it(fresh: &Fresh) {
+pub(crate) fn removing_a_file_removes_its_nodes(fresh: &Fresh) {
     let store = &*fresh.store;
     put(store, &[order()]);
     let gone = store.remove_files("shop", &["src/Order.cs", "src/Nothing.cs"]);
-    gone.expect("it can be removed");
+    gone.expect("a removed file");
     store
         .remove_files("nowhere", &["x"])
         .expect("nothing to do");
@@ -76,23 +84,23 @@ pub(crate) fn removing_a_file_leaves_nothing_of_it(fresh: &Fresh) {
     assert!(store.repositories().expect("a list").is_empty());
 }
 
-pub(crate) fn all_files_of_a_call_are_kept_or_none(fresh: &Fresh) {
+pub(crate) fn one_invalid_file_rejects_all(fresh: &Fresh) {
     let store = &*fresh.store;
     let mut wrong = Sketch::new("b.cs").node(NodeKind::Type, "B", "class B");
     wrong.nodes[0].parent = Some(0);
     let refused = store.put_files("shop", &[order().file(), wrong.file()]);
-    refused.expect_err("it is its own parent");
+    refused.expect_err("an invalid parent");
     assert!(store.files("shop").expect("files").is_empty());
     assert!(store.repositories().expect("a list").is_empty());
 }
 
-pub(crate) fn contradictions_are_refused_with_words(fresh: &Fresh) {
+pub(crate) fn invalid_files_are_rejected_with_a_reason(fresh: &Fresh) {
     #[track_caller]
     fn check(fresh: &Fresh, change: impl Fn(&mut Sketch), words: &str) {
         let mut sketch = order().mentions(EdgeKind::Calls, "Sum");
         change(&mut sketch);
         let error = fresh.store.put_files("shop", &[sketch.file()]);
-        let error = error.expect_err("it contradicts itself");
+        let error = error.expect_err("an invalid file");
         assert!(matches!(error, StoreError::UnfitFile { .. }), "{error:?}");
         let error = error.to_string();
         assert!(
@@ -106,7 +114,11 @@ pub(crate) fn contradictions_are_refused_with_words(fresh: &Fresh) {
         |sketch| sketch.nodes[1].lines = (5, 4),
         "Shop.Order.Total",
     );
-    check(fresh, |sketch| sketch.nodes[1].span.end = u64::MAX, "never");
+    check(
+        fresh,
+        |sketch| sketch.nodes[1].span.end = u64::MAX,
+        "invalid range",
+    );
     check(
         fresh,
         |sketch| sketch.mentions[0].from = 2,
@@ -121,18 +133,18 @@ pub(crate) fn repositories_do_not_mix(fresh: &Fresh) {
     put(store, std::slice::from_ref(&sketch));
     store
         .put_files("other", &[other.file()])
-        .expect("it is kept");
-    store.resolve("other").expect("it is resolved");
-    store.resolve("shop").expect("it is resolved");
+        .expect("a stored value");
+    store.resolve("other").expect("edges");
+    store.resolve("shop").expect("edges");
     let ids = [sketch.ids(), other.file().ids("other")].concat();
     assert_eq!(edges(store, &ids), ["Shop.Order contains Shop.Order.Total"]);
     store
         .remove_files("other", &["src/Order.cs"])
-        .expect("it goes");
+        .expect("a removal");
     assert_eq!(store.nodes(&ids).expect("nodes").len(), 2);
 }
 
-pub(crate) fn hostile_texts_are_kept_as_they_are(fresh: &Fresh) {
+pub(crate) fn stores_unusual_texts_unchanged(fresh: &Fresh) {
     let store = &*fresh.store;
     let texts = [
         "'; DROP TABLE nodes; --",
@@ -157,7 +169,7 @@ pub(crate) fn hostile_texts_are_kept_as_they_are(fresh: &Fresh) {
     assert!(node(store, &sketch.ids()[0]).text == long);
 }
 
-pub(crate) fn what_was_written_is_there_for_the_next(fresh: &Fresh) {
+pub(crate) fn another_process_reads_the_nodes(fresh: &Fresh) {
     put(&*fresh.store, &[order()]);
     let again = fresh.again();
     assert_eq!(again.nodes(&order().ids()).expect("nodes").len(), 2);
@@ -166,13 +178,13 @@ pub(crate) fn what_was_written_is_there_for_the_next(fresh: &Fresh) {
     assert_eq!(fresh.store.files("shop").expect("files").len(), 1);
 }
 
-pub(crate) fn a_repository_is_made_from_one_folder_until_another_takes_its_place(fresh: &Fresh) {
+pub(crate) fn a_repository_has_one_folder_until_it_is_replaced(fresh: &Fresh) {
     let store = &*fresh.store;
     let settle = |folder: &str, instead_of: Option<&str>| {
         let settled = fresh.again().settle("shop", folder, instead_of);
         settled.expect("an answer")
     };
-    // What was kept before anybody asked is nobody's.
+    // A repository without a folder takes the first one.
     put(store, &[order()]);
     assert_eq!(settle("/a/src", None), "/a/src");
     assert_eq!(settle("/b/src", None), "/a/src");
@@ -183,7 +195,7 @@ pub(crate) fn a_repository_is_made_from_one_folder_until_another_takes_its_place
     assert_eq!(settle("/a/src", None), "/b/src");
     let listed = store.repositories().expect("a list");
     assert_eq!(listed[0].folder.as_deref(), Some("/b/src"));
-    // One that has no files is none, and with the last file its folder is forgotten.
+    // Without files, a repository is not listed, and its folder is forgotten.
     assert_eq!(
         store.settle("new", "/n", None).expect("an answer"),
         "/n".to_owned()
@@ -191,13 +203,13 @@ pub(crate) fn a_repository_is_made_from_one_folder_until_another_takes_its_place
     assert_eq!(store.repositories().expect("a list").len(), 1);
     store
         .remove_files("shop", &["src/Order.cs"])
-        .expect("it goes");
-    // Whoever expects another to have had it is the first all the same.
+        .expect("a removal");
+    // A new repository takes the folder without regard to `instead_of`.
     assert_eq!(settle("/c/src", Some("/b/src")), "/c/src");
     assert_eq!(settle("/a/src", None), "/c/src");
 }
 
-pub(crate) fn names_of_any_length_are_names(fresh: &Fresh) {
+pub(crate) fn names_have_any_length(fresh: &Fresh) {
     let store = &*fresh.store;
     let [repository, path, class, model] = [1, 2, 3, 4].map(long_name);
     let sketch = Sketch::new(&path)
@@ -208,9 +220,9 @@ pub(crate) fn names_of_any_length_are_names(fresh: &Fresh) {
     assert!(folder == path);
     for _ in 0..2 {
         let put = store.put_files(&repository, &[sketch.file()]);
-        put.expect("it is kept");
+        put.expect("a stored value");
     }
-    store.resolve(&repository).expect("it is resolved");
+    store.resolve(&repository).expect("edges");
     let ids = sketch.file().ids(&repository);
     assert_eq!(store.edges(&ids).expect("edges").len(), 1);
     let found = node(store, &ids[0]);
@@ -220,7 +232,7 @@ pub(crate) fn names_of_any_length_are_names(fresh: &Fresh) {
 
     let vector = [1.0_f32, 2.0];
     let put = store.put_vectors(&model, &[(ids[0].clone(), &vector)]);
-    put.expect("it is kept");
+    put.expect("a stored value");
     let without = store.without_vector(&repository, &model, None, 9);
     assert_eq!(without.expect("an answer").len(), 1);
     let query = Query {
@@ -235,6 +247,8 @@ pub(crate) fn names_of_any_length_are_names(fresh: &Fresh) {
         limit: 9,
     };
     assert_eq!(store.search(&query).expect("hits")[0].node.id, ids[0]);
-    store.remove_files(&repository, &[&path]).expect("it goes");
+    store
+        .remove_files(&repository, &[&path])
+        .expect("a removal");
     assert!(store.repositories().expect("a list").is_empty());
 }

@@ -1,30 +1,30 @@
-//! A store at its door: whatever engine is behind it, the same holds.
+//! Tests of the public API. The same laws hold for every engine.
 
-// The engines, and every law for each of them.
+// The engines, and the laws for each of them.
 mod engines;
-// Files become nodes, and go.
+// Storing and removing files.
 mod indexing;
-// What personas remember.
+// Memories of personas.
 mod memories;
-// The processes that read and write one file, and what becomes of it when one is killed.
+// Several processes with one file, some of which are killed.
 mod processes;
-// Mentions become edges.
+// Resolving mentions to edges.
 mod resolving;
-// What is said in rooms.
+// Messages in rooms.
 mod rooms;
-// What happens in runs, and who may write to them.
+// Runs, and the right to write to them.
 mod runs;
-// Nodes are found by words.
+// Keyword search.
 mod searching;
-// What only a server does: end connections, be of a later version, be somewhere else.
+// What only a server can do: end connections, refuse permissions, be unreachable.
 mod server;
-// Nodes for tests.
+// Test data.
 mod sketch;
-// Which strategies have worked for models.
+// Results of strategies.
 mod strategies;
-// The way to a server, encrypted or not.
+// Encrypted connections to a server.
 mod tls;
-// Nodes are found by vectors, and by both.
+// Vector search and hybrid search.
 mod vectors;
-// Edges are followed.
+// Walks over edges.
 mod walking;

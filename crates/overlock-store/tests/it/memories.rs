@@ -1,4 +1,4 @@
-//! What personas remember.
+//! Memories of personas.
 
 use overlock_store::{Importance, NewMemory, Recall, Store};
 
@@ -6,7 +6,7 @@ use crate::engines::Fresh;
 use crate::sketch::long_name;
 
 fn importance(number: f64) -> Importance {
-    Importance::new(number).expect("it is from 0 to 1")
+    Importance::new(number).expect("a number from 0 to 1")
 }
 
 fn remember(store: &dyn Store, persona: &str, text: &str, number: f64, at: u64) {
@@ -16,7 +16,7 @@ fn remember(store: &dyn Store, persona: &str, text: &str, number: f64, at: u64) 
         importance: importance(number),
         at,
     };
-    store.remember(&memory).expect("it is kept");
+    store.remember(&memory).expect("a stored value");
 }
 
 fn recalled(store: &dyn Store, at_least: f64, since: u64, limit: u32) -> Vec<String> {
@@ -30,7 +30,7 @@ fn recalled(store: &dyn Store, at_least: f64, since: u64, limit: u32) -> Vec<Str
     memories.into_iter().map(|memory| memory.text).collect()
 }
 
-pub(crate) fn the_most_important_come_first(fresh: &Fresh) {
+pub(crate) fn the_most_important_memories_come_first(fresh: &Fresh) {
     let store = &*fresh.store;
     for (text, number, at) in [
         ("low", 0.1, 9),
@@ -45,7 +45,7 @@ pub(crate) fn the_most_important_come_first(fresh: &Fresh) {
     assert_eq!(recalled(store, 0.0, 0, 2), ["high", "new"]);
 }
 
-pub(crate) fn what_is_too_old_or_not_important_is_left_out(fresh: &Fresh) {
+pub(crate) fn old_and_unimportant_memories_are_left_out(fresh: &Fresh) {
     let store = &*fresh.store;
     for (text, number, at) in [("exactly", 0.6, 10), ("less", 0.59, 10), ("older", 0.9, 9)] {
         remember(store, "ann", text, number, at);

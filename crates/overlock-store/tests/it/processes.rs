@@ -1,4 +1,4 @@
-//! The processes that read and write one file, and what becomes of it when one is killed.
+//! Several processes with one file, some of which are killed.
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,7 @@ use rusqlite::Connection;
 
 use crate::sketch::{Sketch, edges};
 
-/// Where another process finds the store, what it calls its repository, and how often it writes.
+/// Variables for the other process: the store, its repository, and how often it writes.
 const FILE: &str = "OVERLOCK_TEST_FILE";
 const REPOSITORY: &str = "OVERLOCK_TEST_REPOSITORY";
 const TIMES: &str = "OVERLOCK_TEST_TIMES";
@@ -23,7 +23,7 @@ const TIMES: &str = "OVERLOCK_TEST_TIMES";
 const FILES_AT_ONCE: usize = 20;
 
 #[test]
-fn what_was_written_survives_a_kill_and_the_next_index_goes_on() {
+fn writes_survive_a_kill_and_indexing_continues() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("store.db");
     for round in 0..6 {
@@ -31,27 +31,23 @@ fn what_was_written_survives_a_kill_and_the_next_index_goes_on() {
         for _ in 0..=round {
             child.wait_for_a_write();
         }
-        // It is in the middle of the next one.
-        child.process.kill().expect("it can be killed");
-        child.process.wait().expect("it ends");
+        // It is in the middle of the next write.
+        child.process.kill().expect("a running process");
+        child.process.wait().expect("an ended process");
         let acknowledged = FILES_AT_ONCE * (round + 1);
-        check_whole(&path);
+        check_integrity(&path);
         let store = store(&path);
         let kept = store.files("shop").expect("files").len();
         assert!(
             kept >= acknowledged,
             "{kept} of {acknowledged} files are left"
         );
-        assert_eq!(
-            kept % FILES_AT_ONCE,
-            0,
-            "a write is there as a whole, or not at all"
-        );
+        assert_eq!(kept % FILES_AT_ONCE, 0, "a write is complete or missing");
     }
     let left = store(&path);
     let files: Vec<Sketch> = (0..300).map(sketch).collect();
     let put: Vec<NewFile<'_>> = files.iter().map(Sketch::file).collect();
-    left.put_files("shop", &put).expect("it goes on");
+    left.put_files("shop", &put).expect("stored files");
     let others: Vec<String> = left
         .files("shop")
         .expect("files")
@@ -60,19 +56,19 @@ fn what_was_written_survives_a_kill_and_the_next_index_goes_on() {
         .filter(|path| files.iter().all(|sketch| sketch.path != *path))
         .collect();
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
-    left.remove_files("shop", &others).expect("they go");
+    left.remove_files("shop", &others).expect("a removal");
     left.resolve("shop").expect("edges");
 
     let anew = overlock_store::in_memory().expect("a store");
-    anew.put_files("shop", &put).expect("they are kept");
+    anew.put_files("shop", &put).expect("stored values");
     anew.resolve("shop").expect("edges");
     let ids: Vec<NodeId> = files.iter().flat_map(Sketch::ids).collect();
     assert_eq!(edges(&*left, &ids), edges(&*anew, &ids));
-    check_whole(&path);
+    check_integrity(&path);
 }
 
 #[test]
-fn two_processes_write_while_a_third_one_looks() {
+fn two_processes_write_while_a_third_one_reads() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("store.db");
     let mut others = ["one", "two"].map(|repository| Other::start(&path, repository, 8));
@@ -102,14 +98,14 @@ fn two_processes_write_while_a_third_one_looks() {
             repository.name
         );
     }
-    check_whole(&path);
+    check_integrity(&path);
 }
 
-/// What the other process does.
+/// The other process.
 #[test]
-#[ignore = "it is the other process of the tests above"]
+#[ignore = "the other process of the tests above"]
 fn writes_again_and_again() {
-    // Run with all the others it is nobody's other process.
+    // Without the variables it is not run by another test.
     let Some(path) = env::var_os(FILE) else {
         return;
     };
@@ -119,20 +115,20 @@ fn writes_again_and_again() {
         .parse()
         .expect("a number");
     let store = store(Path::new(&path));
-    // Whoever comes after a killed one goes on behind what that one left.
+    // Continues after the files of a killed process.
     let begun = store.files(&repository).expect("files").len() / FILES_AT_ONCE;
     for time in (begun..).take(times) {
         let files: Vec<Sketch> = (0..FILES_AT_ONCE)
             .map(|number| sketch(time * FILES_AT_ONCE + number))
             .collect();
         let files: Vec<NewFile<'_>> = files.iter().map(Sketch::file).collect();
-        store.put_files(&repository, &files).expect("they are kept");
+        store.put_files(&repository, &files).expect("stored values");
         store.resolve(&repository).expect("edges");
         println!("\nwritten");
     }
 }
 
-/// A file whose nodes speak of those in the files around it.
+/// A file whose nodes mention those of its neighbours.
 fn sketch(number: usize) -> Sketch {
     let mut sketch = Sketch::new(&format!("{number}.cs"));
     for place in 0..10 {
@@ -156,8 +152,8 @@ fn store(path: &Path) -> Arc<dyn Store> {
     open(&StoreAddress::Sqlite(path.to_owned()), Access::Make).expect("a store")
 }
 
-/// Has SQLite look at every page of a file, and FTS5 at every word.
-fn check_whole(path: &Path) {
+/// Checks every page of a file, and every word of its index.
+fn check_integrity(path: &Path) {
     let connection = Connection::open(path).expect("a file");
     let found: String = connection
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
@@ -165,14 +161,14 @@ fn check_whole(path: &Path) {
     assert_eq!(found, "ok");
     connection
         .execute("INSERT INTO words (words) VALUES ('integrity-check')", [])
-        .expect("the index is whole");
+        .expect("a consistent index");
 }
 
 /// Another process.
 struct Other {
     process: Child,
-    /// The lines that it says.
-    said: mpsc::Receiver<String>,
+    /// Its output.
+    lines: mpsc::Receiver<String>,
 }
 
 impl Other {
@@ -185,21 +181,24 @@ impl Other {
             .env(TIMES, times.to_string())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("it starts");
-        let stdout = BufReader::new(process.stdout.take().expect("it is a pipe"));
-        let (sender, said) = mpsc::channel();
+            .expect("a process");
+        let stdout = BufReader::new(process.stdout.take().expect("a pipe"));
+        let (sender, received) = mpsc::channel();
         thread::spawn(move || {
             let lines = stdout.lines().map_while(Result::ok);
-            // Until the process ends, or nobody listens any more.
+            // Ends with the process or with the receiver.
             lines.map(|line| sender.send(line)).find(Result::is_err)
         });
-        Self { process, said }
+        Self {
+            process,
+            lines: received,
+        }
     }
 
     fn wait_for_a_write(&mut self) {
         let mut line = String::new();
         while line.trim() != "written" {
-            line = self.said.recv_timeout(PATIENCE).expect("it writes");
+            line = self.lines.recv_timeout(PATIENCE).expect("a write");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Mentions become edges.
+//! Resolving mentions to edges.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn service() -> Sketch {
     Sketch::new("service.cs").node(NodeKind::Method, "Shop.Service.Place", "void Place() { }")
 }
 
-pub(crate) fn a_mention_finds_what_comes_later(fresh: &Fresh) {
+pub(crate) fn a_mention_resolves_to_a_later_file(fresh: &Fresh) {
     let store = &*fresh.store;
     let ids = [caller().ids(), service().ids()].concat();
     put(store, &[caller()]);
@@ -29,12 +29,12 @@ pub(crate) fn a_mention_finds_what_comes_later(fresh: &Fresh) {
         edges(store, &ids),
         ["Shop.Cart.Buy calls Shop.Service.Place"]
     );
-    // What is nearer takes its place, and gives it back.
+    // A nearer node replaces the target until it is removed.
     let near = Sketch::new("near.cs").node(NodeKind::Method, "Shop.Cart.Place", "void Place() { }");
     let all = [ids.clone(), near.ids()].concat();
     put(store, std::slice::from_ref(&near));
     assert_eq!(edges(store, &all), ["Shop.Cart.Buy calls Shop.Cart.Place"]);
-    store.remove_files("shop", &["near.cs"]).expect("it goes");
+    store.remove_files("shop", &["near.cs"]).expect("a removal");
     assert!(edges(store, &all).is_empty());
     store.resolve("shop").expect("edges");
     assert_eq!(
@@ -43,7 +43,7 @@ pub(crate) fn a_mention_finds_what_comes_later(fresh: &Fresh) {
     );
 }
 
-pub(crate) fn what_a_file_imports_is_meant_where_nothing_nearer_is(fresh: &Fresh) {
+pub(crate) fn imported_names_come_after_enclosing_ones(fresh: &Fresh) {
     let store = &*fresh.store;
     let speaker = |imports: &[&str]| {
         let mut speaker = Sketch::new("speaker.cs")
@@ -65,20 +65,20 @@ pub(crate) fn what_a_file_imports_is_meant_where_nothing_nearer_is(fresh: &Fresh
     assert_eq!(edges(store, &ids), both[1..]);
     put(store, &[speaker(&["Y"])]);
     assert_eq!(edges(store, &ids), both[..1]);
-    // What was an interface is a class by now.
+    // The interface becomes a class.
     let class = shape("Y", NodeKind::Type);
     put(store, std::slice::from_ref(&class));
     let ids = [ids, class.ids()].concat();
     assert_eq!(edges(store, &ids), ["App.Main inherits Y.Shape"]);
 }
 
-pub(crate) fn edges_go_with_either_end(fresh: &Fresh) {
+pub(crate) fn edges_are_removed_with_either_end(fresh: &Fresh) {
     let store = &*fresh.store;
     let ids = [caller().ids(), service().ids()].concat();
     for gone in ["caller.cs", "service.cs"] {
         put(store, &[caller(), service()]);
         assert_eq!(edges(store, &ids).len(), 1);
-        store.remove_files("shop", &[gone]).expect("it goes");
+        store.remove_files("shop", &[gone]).expect("a removal");
         assert!(edges(store, &ids).is_empty(), "without {gone}");
         let left: u64 = store
             .repositories()
@@ -90,7 +90,7 @@ pub(crate) fn edges_go_with_either_end(fresh: &Fresh) {
     }
 }
 
-pub(crate) fn two_mentions_of_one_thing_are_one_edge(fresh: &Fresh) {
+pub(crate) fn two_mentions_of_a_node_make_one_edge(fresh: &Fresh) {
     let store = &*fresh.store;
     let twice = caller()
         .mentions(EdgeKind::Calls, "Place")
@@ -104,7 +104,7 @@ pub(crate) fn two_mentions_of_one_thing_are_one_edge(fresh: &Fresh) {
     ];
     assert_eq!(edges(store, &ids), expected);
     assert_eq!(store.repositories().expect("a list")[0].edges, 2);
-    // One of the two goes, the other still says so.
+    // One of the two mentions is removed.
     put(store, &[caller()]);
     assert_eq!(edges(store, &ids), expected[..1]);
 }
@@ -124,7 +124,7 @@ pub(crate) fn parents_contain_their_children(fresh: &Fresh) {
     );
 }
 
-pub(crate) fn an_unchanged_repository_costs_nothing(fresh: &Fresh) {
+pub(crate) fn an_unchanged_repository_is_not_resolved_again(fresh: &Fresh) {
     let store = &*fresh.store;
     put(store, &[caller(), service()]);
     assert_eq!(store.resolve("shop").expect("edges"), Resolved::default());
@@ -132,18 +132,18 @@ pub(crate) fn an_unchanged_repository_costs_nothing(fresh: &Fresh) {
         store.resolve("nowhere").expect("edges"),
         Resolved::default()
     );
-    // A body that changed concerns only what it says itself.
+    // A changed body affects only its own mentions.
     let mut changed = service();
     changed.nodes[0].text.push(' ');
     store
         .put_files("shop", &[changed.file()])
-        .expect("it is kept");
+        .expect("a stored value");
     assert_eq!(store.resolve("shop").expect("edges"), Resolved::default());
     let ids = [caller().ids(), service().ids()].concat();
     assert_eq!(edges(store, &ids).len(), 1);
 }
 
-pub(crate) fn a_change_costs_what_speaks_of_it(fresh: &Fresh) {
+pub(crate) fn a_change_resolves_only_its_mentions(fresh: &Fresh) {
     let store = &*fresh.store;
     let files: Vec<Sketch> = (0..200)
         .map(|number| {
@@ -158,7 +158,7 @@ pub(crate) fn a_change_costs_what_speaks_of_it(fresh: &Fresh) {
         })
         .collect();
     put(store, &files);
-    store.remove_files("shop", &["7.cs"]).expect("it goes");
+    store.remove_files("shop", &["7.cs"]).expect("a removal");
     let resolved = store.resolve("shop").expect("edges");
     assert_eq!(
         resolved,
@@ -169,7 +169,7 @@ pub(crate) fn a_change_costs_what_speaks_of_it(fresh: &Fresh) {
     );
     store
         .put_files("shop", &[files[7].file()])
-        .expect("it is kept");
+        .expect("a stored value");
     let resolved = store.resolve("shop").expect("edges");
     assert_eq!(
         resolved,
@@ -180,7 +180,7 @@ pub(crate) fn a_change_costs_what_speaks_of_it(fresh: &Fresh) {
     );
 }
 
-/// Something that happens to a repository.
+/// A change of a repository.
 #[derive(Clone, Debug)]
 enum Event {
     Put(Sketch),
@@ -188,15 +188,14 @@ enum Event {
     Resolve,
 }
 
-/// The edges of files that were put and removed in any order are those of the files that are left,
-/// in a repository in which nothing else ever was.
-pub(crate) fn edges_are_those_of_an_index_made_anew(fresh: &Fresh) {
+/// After any changes, a repository has the edges of a new one with the same files.
+pub(crate) fn edges_equal_those_of_a_new_index(fresh: &Fresh) {
     after_any_history(&*fresh.store, 150);
 }
 
 #[test]
-fn edges_are_those_of_an_index_made_anew_after_many_histories() {
-    let store = overlock_store::in_memory().expect("it needs nothing");
+fn edges_equal_those_of_a_new_index_after_many_histories() {
+    let store = overlock_store::in_memory().expect("a store");
     after_any_history(&*store, 2_000);
 }
 
@@ -221,11 +220,11 @@ fn after(store: &dyn Store, history: &[Event]) {
         match event {
             Event::Put(sketch) => {
                 let put = store.put_files("changed", &[sketch.file()]);
-                put.expect("it is kept");
+                put.expect("a stored value");
                 left.insert(sketch.path.clone(), sketch.clone());
             }
             Event::Remove(path) => {
-                store.remove_files("changed", &[path]).expect("it goes");
+                store.remove_files("changed", &[path]).expect("a removal");
                 left.remove(path);
             }
             Event::Resolve => {
@@ -236,21 +235,21 @@ fn after(store: &dyn Store, history: &[Event]) {
     store.resolve("changed").expect("edges");
     for sketch in left.values().rev() {
         let put = store.put_files("anew", &[sketch.file()]);
-        put.expect("it is kept");
+        put.expect("a stored value");
     }
     store.resolve("anew").expect("edges");
     let [changed, anew] = ["changed", "anew"].map(|name| all_edges(store, name, &left));
     let again = store.resolve("changed").expect("edges");
-    // The next history begins with nothing, even if this one has failed.
+    // Removes all files before the next history, even after a failure.
     let paths: Vec<&str> = left.keys().map(String::as_str).collect();
     for name in ["changed", "anew"] {
-        store.remove_files(name, &paths).expect("they go");
+        store.remove_files(name, &paths).expect("a removal");
     }
     assert_eq!(changed, anew);
     assert_eq!(again, Resolved::default(), "nothing is left to do");
 }
 
-/// The edges of a repository, by the places of their ends.
+/// The edges of a repository, by the indexes of their ends.
 fn all_edges(
     store: &dyn Store,
     repository: &str,
@@ -298,7 +297,7 @@ fn path() -> impl Strategy<Value = String> {
     (0..5).prop_map(|number| format!("{number}.cs"))
 }
 
-/// Names that are alike, in namespaces that are inside of one another.
+/// Similar names in nested namespaces.
 fn name() -> impl Strategy<Value = &'static str> {
     prop::sample::select(
         &[

@@ -1,4 +1,4 @@
-//! What is said in rooms.
+//! Messages in rooms.
 
 use std::thread;
 
@@ -7,7 +7,7 @@ use overlock_store::{Message, NewMessage, Store};
 use crate::engines::Fresh;
 use crate::sketch::long_name;
 
-fn say(text: &str, at: u64) -> NewMessage<'_> {
+fn message(text: &str, at: u64) -> NewMessage<'_> {
     NewMessage {
         sender: "ann",
         role: "user",
@@ -21,14 +21,18 @@ fn texts(store: &dyn Store, room: &str, last: u32) -> Vec<String> {
     messages.into_iter().map(|message| message.text).collect()
 }
 
-pub(crate) fn the_last_messages_come_in_their_order(fresh: &Fresh) {
+pub(crate) fn reads_the_last_messages_in_order(fresh: &Fresh) {
     let store = &*fresh.store;
-    // Clocks may go back, what was said does not.
+    // The order does not depend on the clock.
     store
-        .post("hall", &[say("one", 5), say("two", 3)])
-        .expect("said");
-    store.post("hall", &[say("three", 4)]).expect("said");
-    store.post("attic", &[say("boo", 9)]).expect("said");
+        .post("hall", &[message("one", 5), message("two", 3)])
+        .expect("a message");
+    store
+        .post("hall", &[message("three", 4)])
+        .expect("a message");
+    store
+        .post("attic", &[message("boo", 9)])
+        .expect("a message");
     assert_eq!(texts(store, "hall", 2), ["two", "three"]);
     assert_eq!(texts(store, "hall", 9), ["one", "two", "three"]);
     assert_eq!(texts(store, "hall", 0), [""; 0]);
@@ -43,30 +47,32 @@ pub(crate) fn the_last_messages_come_in_their_order(fresh: &Fresh) {
     assert_eq!(store.messages("hall", 2).expect("messages")[0], expected);
 }
 
-pub(crate) fn messages_of_several_at_once_do_not_come_between(fresh: &Fresh) {
+pub(crate) fn messages_of_one_call_stay_together(fresh: &Fresh) {
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 let store = fresh.again();
                 for _ in 0..10 {
-                    let turn = [say("question", 1), say("answer", 2)];
-                    store.post("hall", &turn).expect("said");
+                    let turn = [message("question", 1), message("answer", 2)];
+                    store.post("hall", &turn).expect("a message");
                 }
             });
         }
     });
-    let said = texts(&*fresh.store, "hall", 100);
-    assert_eq!(said.len(), 80);
-    assert!(said.chunks(2).all(|turn| turn == ["question", "answer"]));
+    let texts = texts(&*fresh.store, "hall", 100);
+    assert_eq!(texts.len(), 80);
+    assert!(texts.chunks(2).all(|turn| turn == ["question", "answer"]));
 }
 
 pub(crate) fn rooms_are_listed(fresh: &Fresh) {
     let store = &*fresh.store;
     assert!(store.rooms().expect("rooms").is_empty());
     store
-        .post("hall", &[say("one", 5), say("two", 3)])
-        .expect("said");
-    store.post("attic", &[say("boo", 9)]).expect("said");
+        .post("hall", &[message("one", 5), message("two", 3)])
+        .expect("a message");
+    store
+        .post("attic", &[message("boo", 9)])
+        .expect("a message");
     let rooms = store.rooms().expect("rooms");
     let rooms: Vec<_> = rooms
         .iter()
@@ -78,11 +84,11 @@ pub(crate) fn rooms_are_listed(fresh: &Fresh) {
 pub(crate) fn names_of_rooms_have_any_length(fresh: &Fresh) {
     let store = &*fresh.store;
     let [hall, attic] = [1, 2].map(long_name);
-    store.post(&hall, &[say("one", 1)]).expect("said");
+    store.post(&hall, &[message("one", 1)]).expect("a message");
     store
-        .post(&hall, &[say("two", 2), say("three", 3)])
-        .expect("said");
-    store.post(&attic, &[say("boo", 9)]).expect("said");
+        .post(&hall, &[message("two", 2), message("three", 3)])
+        .expect("a message");
+    store.post(&attic, &[message("boo", 9)]).expect("a message");
     assert_eq!(texts(store, &hall, 2), ["two", "three"]);
     let rooms = store.rooms().expect("rooms");
     let known = rooms.iter().find(|room| room.name == hall);

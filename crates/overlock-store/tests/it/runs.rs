@@ -1,4 +1,4 @@
-//! A run as those who write to it, and those who read it, meet it.
+//! Runs, and the right to write to them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,16 +27,16 @@ fn begin(store: &dyn Store, at: u64) -> Claim {
 }
 
 fn read(store: &dyn Store, id: &RunId) -> Run {
-    store.run(id).expect("it can be read").expect("it is there")
+    store.run(id).expect("a store").expect("a recorded value")
 }
 
 fn begin_once(store: &dyn Store, at: u64, key: &str, digest: &str) -> Begun {
     let id = RunId::new(at, at);
     let begun = store.together(|writes| writes.begin_once(key, digest, &new_run(&id, at)));
-    begun.expect("a store").expect("it can be written")
+    begun.expect("a store").expect("a write")
 }
 
-pub(crate) fn gives_back_what_it_was_given(fresh: &Fresh) {
+pub(crate) fn reads_what_was_written(fresh: &Fresh) {
     let store = fresh.again();
     let claim = begin(&*store, 1000);
     for number in 1..=3 {
@@ -70,14 +70,14 @@ pub(crate) fn steps_are_recorded_once_and_without_gaps(fresh: &Fresh) {
     assert_eq!(read(&*store, claim.id()).steps, ["first"]);
 }
 
-pub(crate) fn who_was_taken_for_dead_cannot_write_any_more(fresh: &Fresh) {
+pub(crate) fn a_stale_claim_cannot_write(fresh: &Fresh) {
     let [one, other] = [(); 2].map(|()| fresh.again());
     let late = begin(&*one, 1000);
     one.add_step(&late, 1, "step").expect("a step");
     let (run, claim) = other
         .take_up(late.id())
-        .expect("it can be claimed")
-        .expect("it is there");
+        .expect("a claim")
+        .expect("a recorded value");
     assert_eq!(run.steps, ["step"]);
 
     let refused = [
@@ -96,11 +96,11 @@ pub(crate) fn who_was_taken_for_dead_cannot_write_any_more(fresh: &Fresh) {
     assert_eq!(run.summary.ended_at, Some(3000));
 }
 
-pub(crate) fn a_run_is_worked_on_by_one_at_a_time(fresh: &Fresh) {
+pub(crate) fn a_run_is_locked_once(fresh: &Fresh) {
     let [one, other] = [(); 2].map(|()| fresh.again());
-    let work_on = |store: &dyn Store, id| store.work_on(id).expect("it can be locked");
+    let work_on = |store: &dyn Store, id| store.work_on(id).expect("a lock");
     let [id, another] = [1, 2].map(|at| RunId::new(at, at));
-    let work = work_on(&*one, &id).expect("nobody works on it");
+    let work = work_on(&*one, &id).expect("an unlocked run");
     assert!(work.is_held());
     assert!(work_on(&*other, &id).is_none());
     assert!(work_on(&*one, &id).is_none());
@@ -109,46 +109,43 @@ pub(crate) fn a_run_is_worked_on_by_one_at_a_time(fresh: &Fresh) {
     assert!(work_on(&*other, &id).is_some());
 }
 
-pub(crate) fn who_looks_sees_which_runs_are_worked_on(fresh: &Fresh) {
+pub(crate) fn lists_locked_runs(fresh: &Fresh) {
     let [one, other] = [(); 2].map(|()| fresh.again());
     let ids = [1, 2, 3].map(|at| RunId::new(at, at));
     let worked_on = |store: &dyn Store| {
         let mut held: Vec<RunId> = store
             .worked_on(&ids)
-            .expect("it can be looked at")
+            .expect("a store")
             .into_iter()
             .collect();
         held.sort_unstable();
         held
     };
     assert_eq!(worked_on(&*one), []);
-    let works = [0, 2].map(|at| one.work_on(&ids[at]).expect("it can be locked"));
+    let works = [0, 2].map(|at| one.work_on(&ids[at]).expect("a lock"));
     for store in [&one, &other] {
-        // Who looks takes nothing away.
+        // The test does not take the lock.
         assert_eq!(worked_on(&**store), [ids[0].clone(), ids[2].clone()]);
-        assert!(store.work_on(&ids[0]).expect("it can be locked").is_none());
-        assert_eq!(store.worked_on(&[]).expect("nothing to look at").len(), 0);
+        assert!(store.work_on(&ids[0]).expect("a lock").is_none());
+        assert_eq!(store.worked_on(&[]).expect("a store").len(), 0);
     }
     drop(works);
     assert_eq!(worked_on(&*other), []);
 }
 
-pub(crate) fn who_follows_a_run_is_told_what_is_new(fresh: &Fresh) {
+pub(crate) fn reads_only_new_steps(fresh: &Fresh) {
     let [one, other] = [(); 2].map(|()| fresh.again());
     let claim = begin(&*one, 1000);
     let since = |steps| {
-        let since = other.since(claim.id(), steps).expect("it can be read");
-        since.expect("it is there")
+        let since = other.since(claim.id(), steps).expect("a store");
+        since.expect("a recorded value")
     };
     assert_eq!(since(0).steps, [""; 0]);
     for number in 1..=4_u32 {
         let body = format!("step {number}\0");
         one.add_step(&claim, number, &body).expect("a step");
-        let told = since(number - 1);
-        assert_eq!(
-            (told.steps, told.summary.steps),
-            (vec![body], number.into())
-        );
+        let new = since(number - 1);
+        assert_eq!((new.steps, new.summary.steps), (vec![body], number.into()));
         assert_eq!(since(number).steps, [""; 0]);
     }
     assert_eq!(since(0).steps, read(&*other, claim.id()).steps);
@@ -156,17 +153,17 @@ pub(crate) fn who_follows_a_run_is_told_what_is_new(fresh: &Fresh) {
     one.end(&claim, 2000, "an outcome").expect("an end");
     assert_eq!(since(4).summary, read(&*other, claim.id()).summary);
     let nothing = other.since(&RunId::new(7, 7), 0);
-    assert_eq!(nothing.expect("it can be read"), None);
+    assert_eq!(nothing.expect("a store"), None);
 }
 
-pub(crate) fn many_who_want_to_work_on_a_run_never_do_so_together(fresh: &Fresh) {
+pub(crate) fn concurrent_locks_of_a_run_exclude_each_other(fresh: &Fresh) {
     let (id, working) = (RunId::new(1, 1), AtomicU32::new(0));
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 let store = fresh.again();
                 for _ in 0..500 {
-                    if let Some(work) = store.work_on(&id).expect("it can be locked") {
+                    if let Some(work) = store.work_on(&id).expect("a lock") {
                         assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0);
                         thread::yield_now();
                         working.fetch_sub(1, Ordering::SeqCst);
@@ -178,10 +175,10 @@ pub(crate) fn many_who_want_to_work_on_a_run_never_do_so_together(fresh: &Fresh)
     });
 }
 
-pub(crate) fn nobody_takes_up_what_is_not_there(fresh: &Fresh) {
+pub(crate) fn an_unknown_run_cannot_be_claimed(fresh: &Fresh) {
     let store = fresh.again();
     let id = RunId::new(1, 1);
-    assert_eq!(store.take_up(&id).expect("it can be read"), None);
+    assert_eq!(store.take_up(&id).expect("a store"), None);
 }
 
 pub(crate) fn lists_those_before_a_run(fresh: &Fresh) {
@@ -198,7 +195,7 @@ pub(crate) fn lists_those_before_a_run(fresh: &Fresh) {
     }
     all.reverse();
     assert_eq!(all, ids);
-    // One that is not there is a place all the same.
+    // The id does not have to exist.
     let between = RunId::new(12, 99);
     assert_eq!(listed(Some(&between), 1), [ids[2].clone()]);
     assert_eq!(listed(Some(&ids[0]), 9), []);
@@ -212,7 +209,7 @@ pub(crate) fn lists_the_latest_first(fresh: &Fresh) {
     assert_eq!(latest, [claims[1].id(), claims[2].id()]);
 }
 
-pub(crate) fn many_begin_at_once(fresh: &Fresh) {
+pub(crate) fn runs_can_begin_concurrently(fresh: &Fresh) {
     thread::scope(|scope| {
         for number in 0..8 {
             scope.spawn(move || {
@@ -226,7 +223,7 @@ pub(crate) fn many_begin_at_once(fresh: &Fresh) {
     assert_eq!(store.latest(20).expect("a list").len(), 8);
 }
 
-pub(crate) fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded(fresh: &Fresh) {
+pub(crate) fn an_ended_run_equals_one_recorded_step_by_step(fresh: &Fresh) {
     let store = fresh.again();
     let claim = begin(&*store, 1000);
     for (number, body) in [(1, "one"), (2, "two")] {
@@ -236,7 +233,7 @@ pub(crate) fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded(fre
     let recorded = read(&*store, claim.id());
 
     let id = RunId::new(3000, 1);
-    let told = EndedRun {
+    let ended = EndedRun {
         begun: NewRun {
             id: &id,
             at: recorded.summary.began_at,
@@ -250,21 +247,21 @@ pub(crate) fn a_run_that_is_told_when_it_is_over_is_as_one_that_was_recorded(fre
         outcome: "an outcome",
     };
     store
-        .together(|writes| writes.tell(&told))
-        .and_then(|told| told)
-        .expect("it can be told");
+        .together(|writes| writes.tell(&ended))
+        .and_then(|added| added)
+        .expect("a recorded run");
     let mut read = read(&*store, &id);
     read.summary.id = recorded.summary.id.clone();
     assert_eq!(read, recorded);
 }
 
-pub(crate) fn runs_that_are_told_together_keep_what_is_their_own(fresh: &Fresh) {
+pub(crate) fn ended_runs_in_one_transaction_do_not_mix(fresh: &Fresh) {
     let store = fresh.again();
-    // Each text is another one at times of its own; every third run has the name of the one before.
+    // The texts change at different runs, and some ids are used twice.
     let texts = |number: u32| [1, 2, 3, 4, 5].map(|every| (number / every % 3).to_string());
     let ids = [0, 1, 2, 2, 4, 5, 5, 7, 8, 8, 10, 11].map(|at| RunId::new(at, 0));
-    let told = store.together(|writes| {
-        let mut told = Vec::new();
+    let added = store.together(|writes| {
+        let mut added = Vec::new();
         for (number, id) in (0..).zip(&ids) {
             let [model, request, options, conditions, outcome] = texts(number);
             let run = EndedRun {
@@ -280,28 +277,28 @@ pub(crate) fn runs_that_are_told_together_keep_what_is_their_own(fresh: &Fresh) 
                 at: u64::from(number) + 1,
                 outcome: &outcome,
             };
-            told.push(writes.tell(&run).is_ok());
+            added.push(writes.tell(&run).is_ok());
         }
-        told
+        added
     });
-    let told = told.expect("they can be told");
+    let added = added.expect("a commit");
     for (number, id) in (0..).zip(&ids) {
         let is_first = ids.iter().position(|it| it == id) == Some(number);
-        assert_eq!(told[number], is_first, "run {number}");
+        assert_eq!(added[number], is_first, "run {number}");
         if !is_first {
             continue;
         }
         let run = read(&*store, id);
         let number = u32::try_from(number).expect("a few runs");
         let outcome = run.summary.outcome.expect("an end");
-        let kept = [
+        let stored = [
             run.summary.model,
             run.request,
             run.summary.options,
             run.conditions,
             outcome,
         ];
-        assert_eq!(kept, texts(number), "run {number}");
+        assert_eq!(stored, texts(number), "run {number}");
         assert_eq!(run.summary.began_at, u64::from(number));
         assert_eq!(run.summary.ended_at, Some(u64::from(number) + 1));
     }
@@ -311,7 +308,7 @@ pub(crate) fn a_key_begins_one_run(fresh: &Fresh) {
     let store = fresh.again();
     let begin_once = |at, key, digest| begin_once(&*store, at, key, digest);
     let Begun::Now(claim) = begin_once(1000, "key", "this") else {
-        panic!("it is the first");
+        panic!("a new key");
     };
     assert_eq!(
         begin_once(2000, "key", "this"),
@@ -326,15 +323,13 @@ pub(crate) fn keys_have_any_length(fresh: &Fresh) {
     let [key, other] = [1, 2].map(crate::sketch::long_name);
     let begin_once = |at, key| begin_once(&*fresh.store, at, key, "this");
     let Begun::Now(claim) = begin_once(1000, &key) else {
-        panic!("it is the first");
+        panic!("a new key");
     };
     assert_eq!(begin_once(2000, &key), Begun::Before(claim.id().clone()));
     assert!(matches!(begin_once(3000, &other), Begun::Now(_)));
 }
 
-pub(crate) fn what_is_written_together_is_there_together_and_one_failure_spoils_no_other(
-    fresh: &Fresh,
-) {
+pub(crate) fn a_rejected_write_does_not_affect_others_in_its_transaction(fresh: &Fresh) {
     let store = fresh.again();
     let [one, two] = [1000, 2000].map(|at| begin(&*store, at));
     let results = store.together(|writes| {
@@ -353,7 +348,7 @@ pub(crate) fn what_is_written_together_is_there_together_and_one_failure_spoils_
     assert_eq!(run.summary.outcome.as_deref(), Some("complete"));
 }
 
-pub(crate) fn any_text_comes_back(fresh: &Fresh) {
+pub(crate) fn stores_any_text(fresh: &Fresh) {
     let store = fresh.again();
     let mut count = 0;
     let texts = prop::collection::vec("([\0\u{1}\u{FFFE}\u{10FFFF}'\\\\%\"01]|\\PC|.){0,20}", 7);
@@ -370,8 +365,8 @@ pub(crate) fn any_text_comes_back(fresh: &Fresh) {
         let claim = store.begin(&run).expect("a run begins");
         store.add_step(&claim, 1, &texts[4]).expect("a step");
         store.end(&claim, count, &texts[5]).expect("an end");
-        let kept = store.together(|writes| writes.keep_answer(&claim, &texts[6]));
-        kept.expect("a commit").expect("an answer");
+        let stored = store.together(|writes| writes.keep_answer(&claim, &texts[6]));
+        stored.expect("a commit").expect("an answer");
         let read = read(&*store, &id);
         let read = [
             read.summary.model,
@@ -389,14 +384,14 @@ pub(crate) fn any_text_comes_back(fresh: &Fresh) {
     let mut runner = TestRunner::new(Config::with_cases(64));
     runner
         .run(&texts, |texts| (law.borrow_mut())(texts))
-        .expect("it holds for any texts");
+        .expect("any texts");
 }
 
-pub(crate) fn a_name_is_taken_once(fresh: &Fresh) {
+pub(crate) fn an_id_is_used_once(fresh: &Fresh) {
     let store = fresh.again();
     let claim = begin(&*store, 1000);
     let run = new_run(claim.id(), 2000);
-    let told = EndedRun {
+    let ended = EndedRun {
         begun: run,
         steps: &["step".to_owned()],
         at: 3000,
@@ -407,14 +402,14 @@ pub(crate) fn a_name_is_taken_once(fresh: &Fresh) {
         [
             writes.begin(&run).map(drop),
             writes.begin_once("key", "digest", &run).map(drop),
-            writes.tell(&told),
-            // What is refused changes nothing, and keeps nothing else from being done.
+            writes.tell(&ended),
+            // The rejected writes do not affect this one.
             writes.begin(&new_run(&other, 5000)).map(drop),
         ]
     });
-    let [begun, once, told, other_begun] = results.expect("a commit");
-    for result in [begun, once, told] {
-        let error = result.expect_err("it is taken");
+    let [begun, once, ended, other_begun] = results.expect("a commit");
+    for result in [begun, once, ended] {
+        let error = result.expect_err("the id exists");
         assert!(
             matches!(&error, StoreError::Taken { id } if id == claim.id()),
             "{error}"
@@ -430,7 +425,7 @@ pub(crate) fn a_name_is_taken_once(fresh: &Fresh) {
     ));
 }
 
-pub(crate) fn a_key_that_many_begin_at_once_begins_one_run(fresh: &Fresh) {
+pub(crate) fn concurrent_begins_with_one_key_begin_one_run(fresh: &Fresh) {
     for round in 0..20 {
         let stores = [(); 3].map(|()| fresh.again());
         let key = format!("key-{round}");
@@ -457,16 +452,16 @@ pub(crate) fn a_key_that_many_begin_at_once_begins_one_run(fresh: &Fresh) {
             match begun {
                 Begun::Now(_) | Begun::Meanwhile => {}
                 Begun::Before(id) => assert_eq!(id, now[0].id()),
-                Begun::Otherwise => panic!("they ask the same"),
+                Begun::Otherwise => panic!("the digests are equal"),
             }
         }
-        // Afterwards everybody knows it.
+        // Afterwards the key is known everywhere.
         let again = begin_once(&*stores[0], 900_000 + round, &key, "digest");
         assert_eq!(again, Begun::Before(now[0].id().clone()));
     }
 }
 
-pub(crate) fn keys_begun_in_another_order_do_not_wait_for_one_another(fresh: &Fresh) {
+pub(crate) fn keys_in_different_order_do_not_deadlock(fresh: &Fresh) {
     let keys: Vec<String> = (0..20).map(|number| format!("key-{number}")).collect();
     let stores = [(); 2].map(|()| fresh.again());
     let barrier = std::sync::Barrier::new(2);
@@ -487,7 +482,7 @@ pub(crate) fn keys_begun_in_another_order_do_not_wait_for_one_another(fresh: &Fr
                             let at = number + 1000 * u64::from(is_reversed);
                             let id = RunId::new(at, at);
                             let begun = writes.begin_once(key, "digest", &new_run(&id, at));
-                            begun.expect("it can be written")
+                            begun.expect("a write")
                         });
                         begun.collect()
                     });
@@ -505,7 +500,7 @@ pub(crate) fn keys_begun_in_another_order_do_not_wait_for_one_another(fresh: &Fr
     assert_eq!(now, keys.len(), "{results:?}");
 }
 
-pub(crate) fn who_takes_a_run_up_sees_all_that_was_written_before(fresh: &Fresh) {
+pub(crate) fn a_claim_sees_all_earlier_writes(fresh: &Fresh) {
     let [one, other] = [(); 2].map(|()| fresh.again());
     for round in 1..=5 {
         let late = begin(&*one, round);
@@ -525,16 +520,16 @@ pub(crate) fn who_takes_a_run_up_sees_all_that_was_written_before(fresh: &Fresh)
             while written.load(Ordering::SeqCst) < 3 && !writing.is_finished() {
                 thread::yield_now();
             }
-            let taken = other.take_up(late.id()).expect("it can be claimed");
-            taken.expect("it is there")
+            let claimed = other.take_up(late.id()).expect("a store");
+            claimed.expect("a recorded run")
         });
         assert_eq!(run.steps.len(), written.into_inner() as usize);
         let next = u32::try_from(run.steps.len()).expect("a few") + 1;
-        other.add_step(&claim, next, "step").expect("it follows");
+        other.add_step(&claim, next, "step").expect("a step");
     }
 }
 
-pub(crate) fn what_was_acknowledged_can_be_read_by_others_at_once(fresh: &Fresh) {
+pub(crate) fn other_processes_read_acknowledged_writes(fresh: &Fresh) {
     let [one, other] = [(); 2].map(|()| fresh.again());
     let claim = begin(&*one, 1000);
     for number in 1..=50_u32 {
@@ -543,12 +538,12 @@ pub(crate) fn what_was_acknowledged_can_be_read_by_others_at_once(fresh: &Fresh)
     }
 }
 
-pub(crate) fn who_only_reads_changes_nothing(fresh: &Fresh) {
+pub(crate) fn a_reader_changes_nothing(fresh: &Fresh) {
     let claim = begin(&*fresh.again(), 1000);
     let reader: Arc<dyn Store> = open(&fresh.address, Access::Read).expect("a store");
     reader
         .add_step(&claim, 1, "step")
-        .expect_err("it only reads");
+        .expect_err("a read-only store");
     assert_eq!(read(&*reader, claim.id()).steps.len(), 0);
     let writer = open(&fresh.address, Access::Write).expect("a store");
     writer.add_step(&claim, 1, "step").expect("a step");

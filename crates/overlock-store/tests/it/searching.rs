@@ -1,4 +1,4 @@
-//! Nodes are found by words.
+//! Keyword search.
 
 use overlock_store::{Filter, Hit, NodeKind, PathPattern, Query, Search, Store};
 
@@ -13,7 +13,7 @@ fn search(store: &dyn Store, text: &str, filter: Filter<'_>, limit: u32) -> Vec<
     };
     let hits = store.search(&query).expect("hits");
     let is_in_order = hits.is_sorted_by(|one, other| one.score >= other.score);
-    assert!(is_in_order, "the better come first");
+    assert!(is_in_order, "sorted by score");
     for (place, hit) in (1..).zip(&hits) {
         assert_eq!((hit.keyword, hit.semantic), (Some(place), None));
     }
@@ -69,7 +69,7 @@ pub(crate) fn words_find_identifiers(fresh: &Fresh) {
     check(store, "nothing", &[]);
 }
 
-pub(crate) fn all_words_come_before_any(fresh: &Fresh) {
+pub(crate) fn nodes_with_all_words_come_first(fresh: &Fresh) {
     let store = &*fresh.store;
     put(
         store,
@@ -88,7 +88,7 @@ pub(crate) fn all_words_come_before_any(fresh: &Fresh) {
     assert_eq!(hits.len(), 3);
 }
 
-pub(crate) fn a_name_comes_before_those_who_mention_it(fresh: &Fresh) {
+pub(crate) fn a_name_comes_before_its_mentions(fresh: &Fresh) {
     let store = &*fresh.store;
     let mut files = vec![method(
         "z.cs",
@@ -109,7 +109,7 @@ pub(crate) fn a_name_comes_before_those_who_mention_it(fresh: &Fresh) {
     assert_eq!(hits.len(), 5);
 }
 
-pub(crate) fn the_rarest_word_decides_where_not_all_are_found(fresh: &Fresh) {
+pub(crate) fn the_rarest_word_decides_if_no_node_has_all(fresh: &Fresh) {
     let store = &*fresh.store;
     let mut files: Vec<Sketch> = (0..300)
         .map(|number| {
@@ -131,7 +131,7 @@ pub(crate) fn the_rarest_word_decides_where_not_all_are_found(fresh: &Fresh) {
     assert_eq!(names(&hits)[0], "Rare");
 }
 
-pub(crate) fn questions_are_about_their_words(fresh: &Fresh) {
+pub(crate) fn questions_are_searched_without_stop_words(fresh: &Fresh) {
     let store = &*fresh.store;
     put(
         store,
@@ -148,7 +148,7 @@ pub(crate) fn questions_are_about_their_words(fresh: &Fresh) {
     check(store, "how does this work", &["Help"]);
 }
 
-pub(crate) fn filters_hold(fresh: &Fresh) {
+pub(crate) fn filters_restrict_the_hits(fresh: &Fresh) {
     let store = &*fresh.store;
     put(
         store,
@@ -161,13 +161,13 @@ pub(crate) fn filters_hold(fresh: &Fresh) {
     let other = method("src/orders/A.cs", "D", "apple");
     store
         .put_files("other", &[other.file()])
-        .expect("it is kept");
+        .expect("a stored value");
     let check = |filter: Filter<'_>, expected: &[&str]| {
         let hits = search(store, "apple", filter, 20);
         let mut found = names(&hits);
         found.sort_unstable();
         assert_eq!(found, expected, "{filter:?}");
-        // Those that are called so are filtered too.
+        // The filter also applies to nodes with the query as their name.
         for name in ["A", "B", "C", "D"] {
             let is_found = !search(store, name, filter, 20).is_empty();
             assert_eq!(is_found, expected.contains(&name), "{name} in {filter:?}");
@@ -231,7 +231,7 @@ pub(crate) fn filters_hold(fresh: &Fresh) {
     check(filter, &["A"]);
 }
 
-pub(crate) fn what_is_gone_or_changed_is_not_found_any_more(fresh: &Fresh) {
+pub(crate) fn removed_and_changed_texts_are_not_found(fresh: &Fresh) {
     let store = &*fresh.store;
     put(
         store,
@@ -240,11 +240,11 @@ pub(crate) fn what_is_gone_or_changed_is_not_found_any_more(fresh: &Fresh) {
     put(store, &[method("a.cs", "A", "pear")]);
     check(store, "apple", &["B"]);
     check(store, "pear", &["A"]);
-    store.remove_files("shop", &["b.cs"]).expect("it goes");
+    store.remove_files("shop", &["b.cs"]).expect("a removal");
     check(store, "apple", &[]);
 }
 
-pub(crate) fn hostile_queries_are_only_words(fresh: &Fresh) {
+pub(crate) fn query_syntax_is_searched_as_words(fresh: &Fresh) {
     let store = &*fresh.store;
     put(store, &[method("a.cs", "A", "apple and pear or not near")]);
     let long = "apple ".repeat(200_000);
@@ -284,7 +284,7 @@ pub(crate) fn hostile_queries_are_only_words(fresh: &Fresh) {
     }
 }
 
-pub(crate) fn limits_hold(fresh: &Fresh) {
+pub(crate) fn limits_restrict_the_hits(fresh: &Fresh) {
     let store = &*fresh.store;
     let files: Vec<Sketch> = (0..30)
         .map(|number| method(&format!("{number}.cs"), &format!("M{number}"), "apple"))

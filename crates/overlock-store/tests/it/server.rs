@@ -1,4 +1,4 @@
-//! A server that ends connections, refuses statements, is of a later version, or is not there.
+//! A server that ends connections, refuses permissions, or is unreachable.
 
 use std::error::Error;
 use std::net::TcpListener;
@@ -31,9 +31,9 @@ fn begin(store: &dyn Store, at: u64, model: &str) -> Result<RunId, StoreError> {
     Ok(id)
 }
 
-/// An error with everything that made it.
-fn told(error: &dyn Error) -> String {
-    let source = error.source().map(told);
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    let source = error.source().map(chain);
     [error.to_string()]
         .into_iter()
         .chain(source)
@@ -41,7 +41,7 @@ fn told(error: &dyn Error) -> String {
         .join(": ")
 }
 
-/// Ends all connections of the stores in a schema, as a server does that is started again.
+/// Ends all connections of the stores in a database, like a restart of the server.
 fn end_connections(schema: &Schema) {
     let ended = schema.admin().run(
         "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity \
@@ -50,11 +50,11 @@ fn end_connections(schema: &Schema) {
     assert!(!ended.is_empty());
 }
 
-/// A database of its own: whoever ends connections ends only those to it.
+/// A separate database, so that ending its connections affects no other test.
 struct Database {
     schema: Schema,
     name: String,
-    /// The database that is there anyway.
+    /// The existing database of the server.
     server: String,
 }
 
@@ -87,10 +87,10 @@ impl Drop for Database {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn a_store_goes_on_after_the_server_ended_its_connections() {
+fn a_store_reconnects_after_the_server_ended_its_connections() {
     let database = Database::new();
     let store = open(&at(&database.schema), Access::Make).expect("a store");
-    // Several connections, all of them old then.
+    // Opens several connections.
     thread::scope(|scope| {
         for number in 0..4 {
             let store = &store;
@@ -98,26 +98,26 @@ fn a_store_goes_on_after_the_server_ended_its_connections() {
         }
     });
     let id = RunId::new(1, 1);
-    let work = store.work_on(&id).expect("it can be locked");
+    let work = store.work_on(&id).expect("a lock");
     let is_held = || work.as_ref().is_some_and(overlock_store::Work::is_held);
     assert!(is_held());
     end_connections(&database.schema);
     eventually_blocking("the lost lock to be noticed", is_held, |is_held| !is_held);
-    assert_eq!(store.latest(9).expect("it can be read").len(), 4);
-    begin(&*store, 9, "a-model").expect("it can be written");
-    // What was held is free, and can be held again.
+    assert_eq!(store.latest(9).expect("a store").len(), 4);
+    begin(&*store, 9, "a-model").expect("a write");
+    // The run is unlocked and can be locked again.
     let other = open(&at(&database.schema), Access::Make).expect("a store");
-    let taken = other.work_on(&id).expect("it can be locked");
+    let taken = other.work_on(&id).expect("a lock");
     assert!(taken.is_some());
     drop(work);
-    assert!(store.work_on(&id).expect("it can be asked for").is_none());
+    assert!(store.work_on(&id).expect("a lock").is_none());
     drop(taken);
-    assert!(store.work_on(&id).expect("it can be locked").is_some());
+    assert!(store.work_on(&id).expect("a lock").is_some());
 }
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn what_fails_together_is_acknowledged_to_nobody() {
+fn a_failed_transaction_acknowledges_nothing() {
     let schema = Schema::new();
     let store = open(&at(&schema), Access::Make).expect("a store");
     let admin = schema.admin();
@@ -132,28 +132,30 @@ fn what_fails_together_is_acknowledged_to_nobody() {
         conditions: "{}",
     };
     let committed = store.together(|writes| {
-        writes.begin(&run(&one)).expect("nothing is wrong with it");
+        writes.begin(&run(&one)).expect("a valid run");
         let forbidden = NewRun {
             model: "forbidden",
             ..run(&two)
         };
-        writes.begin(&forbidden).expect_err("the server refuses it");
-        writes.begin(&run(&three)).expect_err("nothing can follow");
+        writes.begin(&forbidden).expect_err("a rejected run");
+        writes
+            .begin(&run(&three))
+            .expect_err("an aborted transaction");
     });
-    let error = committed.expect_err("nothing is committed");
+    let error = committed.expect_err("an aborted transaction");
     assert!(
-        told(&error).contains("check constraint"),
+        chain(&error).contains("check constraint"),
         "{}",
-        told(&error)
+        chain(&error)
     );
     assert_eq!(store.latest(9).expect("a list").len(), 0);
-    // And the store is as good as before.
-    begin(&*store, 4, "a-model").expect("it can be written");
+    // The store still works.
+    begin(&*store, 4, "a-model").expect("a write");
 }
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn many_that_start_at_once_make_one_store() {
+fn concurrent_opens_create_one_store() {
     let schema = Schema::new();
     thread::scope(|scope| {
         for number in 0..8 {
@@ -171,10 +173,10 @@ fn many_that_start_at_once_make_one_store() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn looking_at_a_store_makes_none() {
+fn a_missing_store_is_not_created_for_reading() {
     let schema = Schema::new();
     for access in [Access::Read, Access::Write] {
-        let error = open(&at(&schema), access).expect_err("there is none");
+        let error = open(&at(&schema), access).expect_err("no store");
         assert!(matches!(error, StoreError::Missing { .. }), "{error}");
     }
     let find = format!(
@@ -186,11 +188,11 @@ fn looking_at_a_store_makes_none() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn a_server_without_pgvector_finds_by_words_and_says_what_it_cannot() {
+fn a_server_without_pgvector_only_has_keyword_search() {
     let mut database = Database::new();
     let name = database.name.clone();
     let admin = database.schema.admin();
-    // Whoever may not make anything in a database may not make extensions either.
+    // Without the permission to create in a database, a user cannot create extensions.
     admin.run(&format!(
         "CREATE ROLE {name} LOGIN; CREATE SCHEMA {name} AUTHORIZATION {name}; \
          GRANT CONNECT ON DATABASE {name} TO {name}"
@@ -218,18 +220,18 @@ fn a_server_without_pgvector_finds_by_words_and_says_what_it_cannot() {
         store.put_vectors("small", &[(sketch.ids()[0].clone(), &[1.0])]),
         store.without_vector("shop", "small", None, 9).map(drop),
     ] {
-        let error = refused.expect_err("there is no pgvector").to_string();
+        let error = refused.expect_err("no pgvector").to_string();
         assert!(
             error.starts_with("semantic search needs pgvector"),
             "{error}"
         );
     }
     drop(store);
-    // Once somebody has made it, it is used.
+    // Once the extension exists, it is used.
     admin.run("CREATE EXTENSION vector SCHEMA public");
     let store = open(&at(&database.schema), Access::Make).expect("a store");
     let put = store.put_vectors("small", &[(sketch.ids()[0].clone(), &[1.0])]);
-    put.expect("it is kept");
+    put.expect("a stored value");
     let found = store.search(&query(Search::Semantic(vector)));
     assert_eq!(found.expect("hits").len(), 1);
     drop(store);
@@ -270,12 +272,12 @@ fn almost_nothing_is_missed_among_very_many_vectors() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn tables_of_a_later_version_are_left_alone() {
+fn tables_of_a_newer_version_are_rejected() {
     let schema = Schema::new();
     drop(open(&at(&schema), Access::Make).expect("a store"));
     schema.admin().run("UPDATE store SET version = 99");
     for access in [Access::Make, Access::Write, Access::Read] {
-        let error = open(&at(&schema), access).expect_err("it is newer");
+        let error = open(&at(&schema), access).expect_err("a newer version");
         assert!(
             matches!(error, StoreError::Newer { found: 99, .. }),
             "{error}"
@@ -285,7 +287,7 @@ fn tables_of_a_later_version_are_left_alone() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn words_that_are_everywhere_are_known_and_rare_ones_still_decide() {
+fn common_words_are_known_and_rare_ones_decide() {
     let schema = Schema::new();
     let store = open(&at(&schema), Access::Make).expect("a store");
     let sketches: Vec<Sketch> = (0..150)
@@ -329,7 +331,7 @@ fn words_that_are_everywhere_are_known_and_rare_ones_still_decide() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn a_user_without_rights_is_told_so_and_no_password_is() {
+fn a_missing_permission_is_reported_without_the_password() {
     let schema = Schema::new();
     let admin = schema.admin();
     let name = &schema.address.schema;
@@ -340,29 +342,35 @@ fn a_user_without_rights_is_told_so_and_no_password_is() {
     let other = StoreAddress::Postgres(Box::new(other));
     let check = |error: StoreError, words: &str| {
         assert!(matches!(error, StoreError::Forbidden { .. }), "{error:?}");
-        let told = told(&error);
-        assert!(told.contains(words) && told.contains(name), "{told}");
-        assert!(!format!("{told} {error:?}").contains("KoZ8w"), "{told}");
+        let message = chain(&error);
+        assert!(
+            message.contains(words) && message.contains(name),
+            "{message}"
+        );
+        assert!(
+            !format!("{message} {error:?}").contains("KoZ8w"),
+            "{message}"
+        );
     };
-    let refused = open(&other, Access::Make).expect_err("it may make no schema");
+    let refused = open(&other, Access::Make).expect_err("no permission");
     check(refused, "permission denied for database");
     drop(open(&at(&schema), Access::Make).expect("a store"));
     for access in [Access::Make, Access::Write, Access::Read] {
-        let refused = open(&other, access).expect_err("it may not use the schema");
+        let refused = open(&other, access).expect_err("no permission");
         check(refused, "permission denied for schema");
     }
     admin.run(&format!(
         "GRANT USAGE ON SCHEMA {name} TO {name}; \
          GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {name}"
     ));
-    let reader = open(&other, Access::Read).expect("it may read");
+    let reader = open(&other, Access::Read).expect("a store");
     assert_eq!(reader.latest(9).expect("a list").len(), 0);
-    let writer = open(&other, Access::Write).expect("it may try");
-    let refused = begin(&*writer, 1, "a-model").expect_err("it may not write");
+    let writer = open(&other, Access::Write).expect("a store");
+    let refused = begin(&*writer, 1, "a-model").expect_err("no permission");
     check(refused, "permission denied for table runs");
     let refused = writer.settle("shop", "/a", None);
     check(
-        refused.expect_err("it may not write"),
+        refused.expect_err("no permission"),
         "permission denied for table repositories",
     );
     drop((reader, writer));
@@ -371,7 +379,7 @@ fn a_user_without_rights_is_told_so_and_no_password_is() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn tables_of_another_program_are_left_alone() {
+fn tables_of_another_program_are_not_changed() {
     for table in [
         "CREATE TABLE runs (id text, distance real)",
         "CREATE TABLE runs (id text); CREATE TABLE steps (id text); CREATE TABLE store (id text)",
@@ -381,7 +389,7 @@ fn tables_of_another_program_are_left_alone() {
         admin.run(&format!("CREATE SCHEMA {}", schema.address.schema));
         admin.run(table);
         for access in [Access::Make, Access::Write, Access::Read] {
-            let error = open(&at(&schema), access).expect_err("it is not ours");
+            let error = open(&at(&schema), access).expect_err("another program");
             assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
         }
         let columns = "SELECT count(*) FROM information_schema.columns \
@@ -392,20 +400,19 @@ fn tables_of_another_program_are_left_alone() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn nothing_shows_a_password_that_was_wrong_or_right() {
+fn no_error_shows_a_password() {
     let schema = Schema::new();
     let admin = schema.admin();
     let user = &schema.address.schema;
-    // No limit to what a user with this may do matters: it may not connect.
     admin.run(&format!("CREATE ROLE {user} PASSWORD 'KoZ8w' NOLOGIN"));
     let mut address = schema.address.clone();
     address.user.clone_from(user);
     address.password = Some(Password("KoZ8w".into()));
     let address = StoreAddress::Postgres(Box::new(address));
     let error = open(&address, Access::Make).expect_err("it may not connect");
-    assert!(told(&error).contains(user), "{}", told(&error));
+    assert!(chain(&error).contains(user), "{}", chain(&error));
     for shown in [
-        told(&error),
+        chain(&error),
         format!("{error:?}"),
         format!("{address:?} {address}"),
     ] {
@@ -423,7 +430,7 @@ fn nothing_shows_a_password_that_was_wrong_or_right() {
 
 #[test]
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
-fn a_server_that_does_not_encrypt_is_refused_if_it_must() {
+fn sslmode_require_rejects_a_server_without_encryption() {
     let schema = Schema::new();
     for (encryption, is_right) in [
         (Encryption::Disable, true),
@@ -438,25 +445,25 @@ fn a_server_that_does_not_encrypt_is_refused_if_it_must() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_with_its_address() {
+fn an_unreachable_server_is_reported_with_its_address() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     drop(listener);
     let address = format!("postgres://me:KoZ8w@127.0.0.1:{port}/runs");
     let error = open(&address.parse().expect("an address"), Access::Make);
-    let error = told(&error.expect_err("nobody is there"));
+    let error = chain(&error.expect_err("an unreachable server"));
     let place = format!("could not open the store `postgres://me@127.0.0.1:{port}/runs`: ");
     assert!(error.starts_with(&place), "{error}");
     assert!(!error.contains("KoZ8w"), "{error}");
 }
 
 #[test]
-fn a_server_that_says_nothing_is_not_waited_for_for_ever() {
+fn connecting_to_a_silent_server_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let address = format!("postgres://me@127.0.0.1:{port}/runs?connect_timeout=1");
     let error = open(&address.parse().expect("an address"), Access::Make);
-    let error = told(&error.expect_err("nobody answers"));
+    let error = chain(&error.expect_err("a silent server"));
     assert!(
         error.ends_with("the server did not answer within 1s"),
         "{error}"
@@ -464,9 +471,9 @@ fn a_server_that_says_nothing_is_not_waited_for_for_ever() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_read_is_told_with_its_file() {
+fn an_unreadable_certificate_is_reported_with_its_file() {
     let address = "postgres://me@127.0.0.1/runs?sslmode=require&sslrootcert=no-such-file.pem";
     let error = open(&address.parse().expect("an address"), Access::Make);
-    let error = told(&error.expect_err("there is no such file"));
+    let error = chain(&error.expect_err("a missing file"));
     assert!(error.contains("no-such-file.pem"), "{error}");
 }

@@ -1,10 +1,10 @@
-//! Files that are written in a few words, and numbers that are the same in every run.
+//! Short definitions of files, and reproducible random numbers.
 
 use overlock_store::{
     Edge, EdgeKind, Mention, NewFile, NewNode, Node, NodeId, NodeKind, Scope, Store,
 };
 
-/// A file in one piece.
+/// A file with its nodes and mentions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sketch {
     pub(crate) path: String,
@@ -41,13 +41,13 @@ impl Sketch {
         self
     }
 
-    /// Puts the last node into an earlier one.
+    /// Makes an earlier node the parent of the last one.
     pub(crate) fn inside(mut self, parent: usize) -> Self {
         self.nodes.last_mut().expect("a node").parent = Some(parent);
         self
     }
 
-    /// Has the last node speak of something.
+    /// Adds a mention to the last node.
     pub(crate) fn mentions(mut self, kind: EdgeKind, name: &str) -> Self {
         self.mentions.push(Mention {
             from: self.nodes.len() - 1,
@@ -73,21 +73,21 @@ impl Sketch {
     }
 }
 
-/// Keeps files in the repository `shop`, and makes their edges.
+/// Stores files in the repository `shop` and resolves their mentions.
 pub(crate) fn put(store: &dyn Store, sketches: &[Sketch]) {
     let files: Vec<NewFile<'_>> = sketches.iter().map(Sketch::file).collect();
-    store.put_files("shop", &files).expect("they can be kept");
-    store.resolve("shop").expect("they can be resolved");
+    store.put_files("shop", &files).expect("stored files");
+    store.resolve("shop").expect("edges");
 }
 
-/// A node that must be there.
+/// A node that must exist.
 #[track_caller]
 pub(crate) fn node(store: &dyn Store, id: &NodeId) -> Node {
     let mut nodes = store.nodes(std::slice::from_ref(id)).expect("an answer");
-    nodes.pop().expect("it is there")
+    nodes.pop().expect("a recorded value")
 }
 
-/// Edges between these nodes in words.
+/// The edges between these nodes as text.
 pub(crate) fn edges(store: &dyn Store, among: &[NodeId]) -> Vec<String> {
     let edges = store.edges(among).expect("edges");
     let mut edges: Vec<String> = edges.iter().map(|edge| shown(store, edge)).collect();
@@ -100,14 +100,14 @@ fn shown(store: &dyn Store, edge: &Edge) -> String {
     format!("{from} {} {to}", edge.kind)
 }
 
-/// A name that is longer than a page of a database, and cannot be made shorter.
+/// A name that is longer than a page of a database, also when it is compressed.
 pub(crate) fn long_name(seed: u64) -> String {
     let mut random = Random(seed);
     let numbers: Vec<String> = (0..5_000).map(|_| random.next().to_string()).collect();
     numbers.concat()
 }
 
-/// Numbers that look as if by chance (`SplitMix64`).
+/// Pseudorandom numbers (`SplitMix64`).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -120,10 +120,10 @@ impl Random {
     }
 
     pub(crate) fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit as u64).expect("it is below the limit")
+        usize::try_from(self.next() % limit as u64).expect("a number below the limit")
     }
 
-    /// A number from about -3 to 3, mostly near 0: the sum of twelve that are anywhere.
+    /// An approximately normally distributed number: the sum of twelve uniform ones.
     pub(crate) fn normal(&mut self) -> f32 {
         let sum: f32 = (0..12)
             .map(|_| f32::from(u16::try_from(self.next() >> 48).expect("16 bits")) / 65536.0)

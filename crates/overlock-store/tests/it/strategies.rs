@@ -1,4 +1,4 @@
-//! Which strategies have worked for models.
+//! Results of strategies.
 
 use overlock_store::{Store, StoreError, StrategyResult, Writes};
 
@@ -18,24 +18,24 @@ fn add(store: &dyn Store, server: &str, results: &[StrategyResult]) {
         results.try_for_each(|result| writes.add_strategy_result(server, result))
     };
     let added: Result<(), StoreError> = store.together(add).expect("a transaction");
-    added.expect("it is kept");
+    added.expect("a stored value");
 }
 
-fn kept(store: &dyn Store, server: &str) -> Vec<StrategyResult> {
+fn stored(store: &dyn Store, server: &str) -> Vec<StrategyResult> {
     store.strategy_results(server).expect("results")
 }
 
-pub(crate) fn results_of_a_server_come_back_in_their_order(fresh: &Fresh) {
+pub(crate) fn reads_the_results_of_a_server_in_order(fresh: &Fresh) {
     let store = &*fresh.store;
     let results = [result("b", 9), result("a", 3), result("b", 3)];
     add(store, "http://a/v1 vLLM 0.11.0", &results);
     add(store, "http://a/v1 vLLM 0.12.0", &results[..1]);
-    assert_eq!(kept(store, "http://a/v1 vLLM 0.11.0"), results);
+    assert_eq!(stored(store, "http://a/v1 vLLM 0.11.0"), results);
     assert_eq!(
-        kept(&*fresh.again(), "http://a/v1 vLLM 0.12.0"),
+        stored(&*fresh.again(), "http://a/v1 vLLM 0.12.0"),
         results[..1]
     );
-    assert_eq!(kept(store, "http://a/v1 vLLM"), []);
+    assert_eq!(stored(store, "http://a/v1 vLLM"), []);
 }
 
 pub(crate) fn the_oldest_results_of_a_model_are_dropped(fresh: &Fresh) {
@@ -46,33 +46,33 @@ pub(crate) fn the_oldest_results_of_a_model_are_dropped(fresh: &Fresh) {
     add(store, "server", &results);
     let mut expected = vec![result("other", 0)];
     expected.extend_from_slice(&results[10..]);
-    assert_eq!(kept(store, "server"), expected);
-    assert_eq!(kept(store, "elsewhere").len(), 1);
+    assert_eq!(stored(store, "server"), expected);
+    assert_eq!(stored(store, "elsewhere").len(), 1);
 }
 
-pub(crate) fn made_up_models_fill_no_store(fresh: &Fresh) {
+pub(crate) fn the_number_of_results_is_bounded(fresh: &Fresh) {
     let store = &*fresh.store;
     add(store, "server", &[result("first", 0)]);
     add(store, "server", &[result(&"x".repeat(257), 1)]);
     add(store, &"x".repeat(257), &[result("model", 1)]);
     let results = (0..5_000).map(|at| result(&format!("model-{at}"), at));
     add(store, "server", &results.collect::<Vec<_>>());
-    let kept = kept(store, "server");
-    assert_eq!(kept.len(), 5_000);
-    assert_eq!(kept[0].model, "model-0");
+    let stored = stored(store, "server");
+    assert_eq!(stored.len(), 5_000);
+    assert_eq!(stored[0].model, "model-0");
 }
 
-pub(crate) fn a_busy_model_drops_no_results_of_others(fresh: &Fresh) {
+pub(crate) fn a_busy_model_does_not_displace_others(fresh: &Fresh) {
     let store = &*fresh.store;
     add(store, "server", &[result("quiet", 0)]);
     let busy = (0..5_010).map(|at| result("busy", at));
     add(store, "server", &busy.collect::<Vec<_>>());
-    let kept = kept(store, "server");
-    assert_eq!(kept.len(), 51);
-    assert_eq!(kept[0], result("quiet", 0));
+    let stored = stored(store, "server");
+    assert_eq!(stored.len(), 51);
+    assert_eq!(stored[0], result("quiet", 0));
 }
 
-pub(crate) fn several_processes_add_to_the_same_results(fresh: &Fresh) {
+pub(crate) fn several_processes_can_add_results(fresh: &Fresh) {
     let stores = [fresh.again(), fresh.again()];
     std::thread::scope(|scope| {
         for store in &stores {
@@ -84,7 +84,7 @@ pub(crate) fn several_processes_add_to_the_same_results(fresh: &Fresh) {
             });
         }
     });
-    let kept = kept(&*fresh.store, "server");
-    let of = |model: &str| kept.iter().filter(|result| result.model == model).count();
+    let stored = stored(&*fresh.store, "server");
+    let of = |model: &str| stored.iter().filter(|result| result.model == model).count();
     assert_eq!((of("one"), of("two")), (50, 50));
 }

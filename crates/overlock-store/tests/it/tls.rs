@@ -1,6 +1,6 @@
-//! The way to a server, encrypted or not.
+//! Encrypted connections to a server.
 //!
-//! The server here only shakes hands, and then says that it knows nobody.
+//! The server here only does the handshake, and then rejects every user.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-/// What a client says that wants to be encrypted.
-const WISH: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+/// The message of a client that requests encryption.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
-/// A server that encrypts, for as many connections as come.
+/// A server that supports encryption.
 struct Server {
     port: u16,
     certificate: PathBuf,
@@ -54,12 +54,12 @@ impl Server {
                     if stream.read_exact(&mut first).await.is_err() {
                         continue;
                     }
-                    if first != WISH {
-                        refuse(stream, "in the clear").await;
+                    if first != SSL_REQUEST {
+                        reject(stream, "a plain connection").await;
                     } else if stream.write_all(b"S").await.is_ok()
                         && let Ok(stream) = acceptor.accept(stream).await
                     {
-                        refuse(stream, "encrypted").await;
+                        reject(stream, "an encrypted connection").await;
                     }
                 }
             });
@@ -71,55 +71,55 @@ impl Server {
         }
     }
 
-    /// What is said to who connects in some way.
-    fn answer(&self, parameters: &str) -> String {
+    /// The error of a connection with these parameters.
+    fn error(&self, parameters: &str) -> String {
         let port = self.port;
         let address = format!("postgres://me:KoZ8w@localhost:{port}/runs?{parameters}");
         let error = open(&address.parse().expect("an address"), Access::Make);
-        let error = error.expect_err("it knows nobody");
-        let mut told = error.to_string();
+        let error = error.expect_err("a rejected user");
+        let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
-            told = format!("{told}: {error}");
+            message = format!("{message}: {error}");
             cause = error.source();
         }
-        assert!(!told.contains("KoZ8w"), "{told}");
-        told
+        assert!(!message.contains("KoZ8w"), "{message}");
+        message
     }
 }
 
-/// Says that nobody is let in, and how it was heard of them.
-async fn refuse(mut stream: impl AsyncRead + AsyncWrite + Unpin, how: &str) {
-    let said = format!("SFATAL\0C28000\0Mnobody is let in {how}\0\0");
-    let length = u32::try_from(said.len() + 4).expect("it is short");
+/// Rejects the user over a kind of connection.
+async fn reject(mut stream: impl AsyncRead + AsyncWrite + Unpin, connection: &str) {
+    let fields = format!("SFATAL\0C28000\0Mrejected over {connection}\0\0");
+    let length = u32::try_from(fields.len() + 4).expect("a short message");
     let mut message = vec![b'E'];
     message.extend(length.to_be_bytes());
-    message.extend(said.as_bytes());
-    // Who is gone by now does not want to know.
+    message.extend(fields.as_bytes());
+    // The client may have disconnected.
     let _ = stream.write_all(&message).await;
     let _ = stream.shutdown().await;
 }
 
 #[test]
-fn what_is_encrypted_is_as_the_address_says() {
+fn the_address_decides_about_encryption() {
     let server = Server::start();
     let certificate = server.certificate.display();
     let known = format!("sslmode=require&sslrootcert={certificate}");
-    for (parameters, how) in [
-        ("sslmode=disable", "nobody is let in in the clear"),
-        ("sslmode=prefer", "nobody is let in encrypted"),
-        ("", "nobody is let in encrypted"),
-        (&*known, "nobody is let in encrypted"),
+    for (parameters, expected) in [
+        ("sslmode=disable", "rejected over a plain connection"),
+        ("sslmode=prefer", "rejected over an encrypted connection"),
+        ("", "rejected over an encrypted connection"),
+        (&*known, "rejected over an encrypted connection"),
     ] {
-        let answer = server.answer(parameters);
-        assert!(answer.contains(how), "{parameters}: {answer}");
+        let error = server.error(parameters);
+        assert!(error.contains(expected), "{parameters}: {error}");
     }
 }
 
 #[test]
-fn a_server_that_nobody_vouches_for_is_told_nothing() {
+fn an_untrusted_certificate_ends_the_connection() {
     let server = Server::start();
-    let answer = server.answer("sslmode=require");
-    assert!(answer.contains("certificate"), "{answer}");
-    assert!(!answer.contains("nobody is let in"), "{answer}");
+    let error = server.error("sslmode=require");
+    assert!(error.contains("certificate"), "{error}");
+    assert!(!error.contains("rejected over"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Nodes are found by vectors, and by both.
+//! Vector search and hybrid search.
 
 use std::collections::HashSet;
 
@@ -50,18 +50,18 @@ fn put_fruits(store: &dyn Store) -> Vec<NodeId> {
         .zip(&ANGLES)
         .map(|(id, numbers)| (id.clone(), &numbers[..]))
         .collect();
-    store.put_vectors("small", &vectors).expect("they are kept");
+    store.put_vectors("small", &vectors).expect("stored values");
     ids
 }
 
-pub(crate) fn the_nearest_come_first(fresh: &Fresh) {
+pub(crate) fn the_nearest_vectors_come_first(fresh: &Fresh) {
     let store = &*fresh.store;
     assert!(
         nearest(store, &[1.0, 0.0]).is_empty(),
         "there is no such model yet"
     );
     put_fruits(store);
-    // Only the direction counts.
+    // Only the direction of the vectors matters.
     assert_eq!(nearest(store, &[90.0, 1.0]), ["Apple", "Pear", "Plum"]);
     assert_eq!(nearest(store, &[0.0, 0.1]), ["Plum", "Pear", "Apple"]);
     let query = Query {
@@ -77,7 +77,7 @@ pub(crate) fn the_nearest_come_first(fresh: &Fresh) {
     assert!((hits[0].score - 1.0).abs() < 1e-3, "{}", hits[0].score);
 }
 
-pub(crate) fn a_changed_text_loses_its_vector_and_an_unchanged_one_keeps_it(fresh: &Fresh) {
+pub(crate) fn only_a_changed_text_loses_its_vector(fresh: &Fresh) {
     let store = &*fresh.store;
     put_fruits(store);
     let mut changed = fruits();
@@ -92,11 +92,11 @@ pub(crate) fn a_changed_text_loses_its_vector_and_an_unchanged_one_keeps_it(fres
         without,
         [(changed[1].ids()[0].clone(), "another pear".to_owned())]
     );
-    store.remove_files("shop", &["a.cs"]).expect("it goes");
+    store.remove_files("shop", &["a.cs"]).expect("a removal");
     assert_eq!(nearest(store, &[1.0, 0.0]), ["Plum"]);
 }
 
-pub(crate) fn nodes_without_a_vector_are_told_once(fresh: &Fresh) {
+pub(crate) fn nodes_without_a_vector_are_listed_once(fresh: &Fresh) {
     let store = &*fresh.store;
     let files: Vec<Sketch> = (0..25)
         .map(|number| Sketch::new(&format!("{number}.cs")).node(NodeKind::Type, "T", "text"))
@@ -104,7 +104,7 @@ pub(crate) fn nodes_without_a_vector_are_told_once(fresh: &Fresh) {
     put(store, &files);
     store
         .put_files("other", &[files[0].file()])
-        .expect("it is kept");
+        .expect("a stored value");
     let mut told = HashSet::new();
     let mut after = None;
     loop {
@@ -115,14 +115,14 @@ pub(crate) fn nodes_without_a_vector_are_told_once(fresh: &Fresh) {
             break;
         };
         after = Some(last.clone());
-        // Every other one gets a vector meanwhile, and none of them is told again.
+        // Nodes that get a vector meanwhile are not listed again.
         let ids: Vec<NodeId> = some.into_iter().map(|(id, _)| id).collect();
         let half: Vec<(NodeId, &[f32])> = ids
             .iter()
             .step_by(2)
             .map(|id| (id.clone(), &[1.0_f32][..]))
             .collect();
-        store.put_vectors("small", &half).expect("they are kept");
+        store.put_vectors("small", &half).expect("stored values");
         assert!(ids.into_iter().all(|id| told.insert(id)));
     }
     assert_eq!(told.len(), 25);
@@ -137,11 +137,13 @@ pub(crate) fn nodes_without_a_vector_are_told_once(fresh: &Fresh) {
             .len(),
         25
     );
-    let gone: [(NodeId, &[f32]); 1] = [("nobody".into(), &[1.0])];
-    store.put_vectors("small", &gone).expect("it is left out");
+    let gone: [(NodeId, &[f32]); 1] = [("unknown".into(), &[1.0])];
+    store
+        .put_vectors("small", &gone)
+        .expect("an ignored vector");
 }
 
-pub(crate) fn filters_hold_for_vectors(fresh: &Fresh) {
+pub(crate) fn filters_restrict_vector_searches(fresh: &Fresh) {
     let store = &*fresh.store;
     put_fruits(store);
     let check = |filter: Filter<'_>, expected: &[&str]| {
@@ -192,7 +194,7 @@ pub(crate) fn filters_hold_for_vectors(fresh: &Fresh) {
     }
 }
 
-pub(crate) fn both_ways_of_searching_come_together(fresh: &Fresh) {
+pub(crate) fn hybrid_search_merges_both_lists(fresh: &Fresh) {
     let store = &*fresh.store;
     put_fruits(store);
     let query = Query {
@@ -213,33 +215,33 @@ pub(crate) fn both_ways_of_searching_come_together(fresh: &Fresh) {
     assert_eq!(places, expected);
     let sum = 1.0 / 61.0 + 1.0 / 63.0;
     assert!((hits[0].score - sum).abs() < 1e-12, "{}", hits[0].score);
-    // Words that say nothing leave it to the vectors.
+    // Without known words, only the vectors count.
     let by_vector = Search::Hybrid("?!", vector(&[1.0, 0.0]));
     let found = found(store, by_vector, Filter::default(), 9);
     assert_eq!(found, ["Apple", "Pear", "Plum"]);
 }
 
-pub(crate) fn the_writes_of_others_are_seen(fresh: &Fresh) {
+pub(crate) fn vectors_of_other_processes_are_found(fresh: &Fresh) {
     let (one, other) = (&*fresh.store, fresh.again());
     let ids = put_fruits(one);
     assert_eq!(nearest(&*other, &[1.0, 0.0]), ["Apple", "Pear", "Plum"]);
     one.put_vectors("small", &[(ids[0].clone(), &[-1.0, 0.0])])
-        .expect("it is kept");
+        .expect("a stored value");
     assert_eq!(nearest(&*other, &[1.0, 0.0]), ["Pear", "Plum", "Apple"]);
-    one.remove_files("shop", &["a.cs"]).expect("it goes");
+    one.remove_files("shop", &["a.cs"]).expect("a removal");
     for store in [one, &*other] {
         assert_eq!(nearest(store, &[1.0, 0.0]), ["Pear", "Plum"]);
     }
     put(&*other, &fruits());
     other
         .put_vectors("small", &[(ids[0].clone(), &[1.0, 0.0])])
-        .expect("it is kept");
+        .expect("a stored value");
     for store in [one, &*other] {
         assert_eq!(nearest(store, &[1.0, 0.0]), ["Apple", "Pear", "Plum"]);
     }
 }
 
-pub(crate) fn vectors_that_cannot_be_compared_are_refused(fresh: &Fresh) {
+pub(crate) fn invalid_vectors_are_rejected(fresh: &Fresh) {
     let store = &*fresh.store;
     let ids = put_fruits(store);
     for (numbers, words) in [
@@ -260,8 +262,8 @@ pub(crate) fn vectors_that_cannot_be_compared_are_refused(fresh: &Fresh) {
             limit: 1,
         };
         for error in [
-            put.expect_err("it is unfit"),
-            store.search(&query).expect_err("it is unfit"),
+            put.expect_err("an invalid vector"),
+            store.search(&query).expect_err("an invalid vector"),
         ] {
             assert!(matches!(error, StoreError::UnfitVector { .. }), "{error:?}");
             assert!(error.to_string().contains(words), "{error}");
@@ -274,7 +276,7 @@ pub(crate) fn vectors_that_cannot_be_compared_are_refused(fresh: &Fresh) {
     );
 }
 
-/// Of the twenty nearest at least 98 of a hundred are found, over many queries.
+/// At least 98 % of the twenty nearest vectors are found.
 pub(crate) fn check_recall(store: &dyn Store, vectors: &[Vec<f32>], queries: &[Vec<f32>]) {
     let mut sketch = Sketch::new("a.cs");
     for number in 0..vectors.len() {
@@ -287,7 +289,7 @@ pub(crate) fn check_recall(store: &dyn Store, vectors: &[Vec<f32>], queries: &[V
         .zip(vectors)
         .map(|(id, numbers)| (id.clone(), &numbers[..]))
         .collect();
-    store.put_vectors("small", &kept).expect("they are kept");
+    store.put_vectors("small", &kept).expect("stored values");
     let mut hits = 0;
     for query in queries {
         let mut exact: Vec<(f32, &NodeId)> = kept
@@ -308,7 +310,7 @@ pub(crate) fn check_recall(store: &dyn Store, vectors: &[Vec<f32>], queries: &[V
             .count();
     }
     let all = 20 * queries.len();
-    assert!(hits * 100 >= 98 * all, "{hits} of {all} were found");
+    assert!(hits * 100 >= 98 * all, "{hits} of {all}");
 }
 
 fn cosine(one: &[f32], other: &[f32]) -> f32 {
@@ -318,7 +320,7 @@ fn cosine(one: &[f32], other: &[f32]) -> f32 {
     product(one, other) / (product(one, one) * product(other, other)).sqrt()
 }
 
-pub(crate) fn almost_nothing_is_missed_among_vectors_by_chance(fresh: &Fresh) {
+pub(crate) fn recall_is_high_for_random_vectors(fresh: &Fresh) {
     let mut random = Random(1);
     let mut any = |count: usize| -> Vec<Vec<f32>> {
         (0..count)
@@ -328,7 +330,7 @@ pub(crate) fn almost_nothing_is_missed_among_vectors_by_chance(fresh: &Fresh) {
     check_recall(&*fresh.store, &any(2_500), &any(40));
 }
 
-pub(crate) fn almost_nothing_is_missed_among_vectors_in_clusters(fresh: &Fresh) {
+pub(crate) fn recall_is_high_for_clustered_vectors(fresh: &Fresh) {
     let mut random = Random(2);
     let mut near = |centre: &[f32], spread: f32| -> Vec<f32> {
         let numbers = centre
@@ -336,7 +338,7 @@ pub(crate) fn almost_nothing_is_missed_among_vectors_in_clusters(fresh: &Fresh) 
             .map(|number| number + spread * random.normal());
         numbers.collect()
     };
-    // As models have them: all lie on one side, most numbers are small, a few are large.
+    // Like those of real models: with a common direction, mostly small and a few large components.
     let common: Vec<f32> = (0_u8..200)
         .map(|place| 4.0 / (1.0 + f32::from(place)))
         .collect();

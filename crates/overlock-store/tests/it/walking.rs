@@ -1,4 +1,4 @@
-//! Edges are followed.
+//! Walks over edges.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -36,7 +36,7 @@ fn walked(store: &dyn Store, from: &[NodeId], walk: &Walk<'_>) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn a_walk_goes_from_the_nearest_to_the_farthest(fresh: &Fresh) {
+pub(crate) fn a_walk_is_sorted_by_depth(fresh: &Fresh) {
     use EdgeKind::Calls;
     let store = &*fresh.store;
     let sketch = letters(
@@ -63,11 +63,11 @@ pub(crate) fn a_walk_goes_from_the_nearest_to_the_farthest(fresh: &Fresh) {
         ["d0", "f0", "a0"]
     );
     assert_eq!(walk(&[], &ALL), [""; 0]);
-    let unknown = store.walk(&["nobody".into()], &ALL).expect("a walk");
+    let unknown = store.walk(&["unknown".into()], &ALL).expect("a walk");
     assert_eq!(unknown, []);
 }
 
-pub(crate) fn a_walk_follows_the_kinds_and_the_direction_it_is_told(fresh: &Fresh) {
+pub(crate) fn a_walk_follows_the_given_kinds_and_direction(fresh: &Fresh) {
     use EdgeKind::{Calls, References};
     let store = &*fresh.store;
     let sketch = letters(
@@ -98,9 +98,9 @@ pub(crate) fn a_walk_follows_the_kinds_and_the_direction_it_is_told(fresh: &Fres
     check(&[Calls], Direction::Both, &["a0", "b1", "d1"]);
 }
 
-pub(crate) fn a_walk_ends_where_it_is_told(fresh: &Fresh) {
+pub(crate) fn a_walk_stops_at_its_limits(fresh: &Fresh) {
     let store = &*fresh.store;
-    // One that everybody calls, and that calls back.
+    // A node that all others call, and that calls all of them.
     let mut hub = Sketch::new("hub.cs").node(NodeKind::Method, "Hub", "");
     let mut callers = Sketch::new("callers.cs");
     for number in 0..2_000 {
@@ -121,7 +121,7 @@ pub(crate) fn a_walk_ends_where_it_is_told(fresh: &Fresh) {
                 ..ALL
             };
             let reached = store.walk(&from, &walk).expect("a walk");
-            let expected = usize::try_from(count).expect("it is small").min(2_001);
+            let expected = usize::try_from(count).expect("a small number").min(2_001);
             assert_eq!(reached.len(), expected, "{walk:?}");
             assert!(reached.iter().skip(1).all(|reached| reached.depth == 1));
             assert_eq!(
@@ -133,7 +133,7 @@ pub(crate) fn a_walk_ends_where_it_is_told(fresh: &Fresh) {
     }
 }
 
-pub(crate) fn a_walk_is_as_far_as_the_plain_search_says(fresh: &Fresh) {
+pub(crate) fn a_walk_agrees_with_a_plain_search(fresh: &Fresh) {
     let store = &*fresh.store;
     let mut random = Random(3);
     let mut sketch = Sketch::new("a.cs");
@@ -149,14 +149,14 @@ pub(crate) fn a_walk_is_as_far_as_the_plain_search_says(fresh: &Fresh) {
     for round in 0..60 {
         let from = [ids[random.below(60)].clone(), ids[random.below(60)].clone()];
         let walk = Walk {
-            depth: u32::try_from(random.below(6)).expect("it is small"),
-            count: u32::try_from(random.below(70)).expect("it is small"),
+            depth: u32::try_from(random.below(6)).expect("a small number"),
+            count: u32::try_from(random.below(70)).expect("a small number"),
             kinds: &[],
             direction: [Direction::Forward, Direction::Backward, Direction::Both][round % 3],
         };
         let depths = plain(&edges, &from, &walk);
         let reached = store.walk(&from, &walk).expect("a walk");
-        let count = usize::try_from(walk.count).expect("it is small");
+        let count = usize::try_from(walk.count).expect("a small number");
         assert_eq!(reached.len(), depths.len().min(count), "{walk:?}");
         let mut expected: Vec<u32> = depths.values().copied().collect();
         expected.sort_unstable();
@@ -166,7 +166,7 @@ pub(crate) fn a_walk_is_as_far_as_the_plain_search_says(fresh: &Fresh) {
     }
 }
 
-/// How far away each node is, without a database.
+/// The depth of each node, computed without a database.
 fn plain(edges: &[overlock_store::Edge], from: &[NodeId], walk: &Walk<'_>) -> HashMap<NodeId, u32> {
     let mut depths: HashMap<NodeId, u32> = from.iter().map(|id| (id.clone(), 0)).collect();
     let mut open: VecDeque<NodeId> = from.iter().cloned().collect();
@@ -193,7 +193,7 @@ fn plain(edges: &[overlock_store::Edge], from: &[NodeId], walk: &Walk<'_>) -> Ha
     depths
 }
 
-pub(crate) fn edges_among_nodes_are_told(fresh: &Fresh) {
+pub(crate) fn lists_the_edges_between_nodes(fresh: &Fresh) {
     use EdgeKind::Calls;
     let store = &*fresh.store;
     let sketch = letters(
@@ -208,7 +208,7 @@ pub(crate) fn edges_among_nodes_are_told(fresh: &Fresh) {
         ids[0].clone(),
         ids[0].clone(),
         ids[1].clone(),
-        "nobody".into(),
+        "unknown".into(),
     ];
     assert_eq!(edges(store, &twice), ["a calls b"]);
     assert!(edges(store, &[]).is_empty());

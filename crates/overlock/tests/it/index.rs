@@ -594,7 +594,7 @@ fn reports_unusable_vectors_with_their_server() {
     for (vector, expected) in [
         (
             json!([1, 2, 3]),
-            "for the model `tiny`: it has 3 numbers, those of the model have 4",
+            "for the model `tiny`: it has 3 numbers, but the vectors of the model have 4",
         ),
         (json!([0, 0, 0, 0]), "is nothing but zeros"),
     ] {
