@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use super::connection::Connection;
+use super::pool::Connection;
 use super::search;
 use super::text::{digest, escaped, unescaped};
 use crate::error::StoreError;

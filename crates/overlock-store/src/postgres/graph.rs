@@ -1,6 +1,6 @@
 //! Follows edges in `PostgreSQL`.
 
-use super::connection::Connection;
+use super::pool::Connection;
 use crate::error::StoreError;
 use crate::nodes::{Direction, Edge, NodeId, Reached, Walk};
 

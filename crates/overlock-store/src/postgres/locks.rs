@@ -9,10 +9,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
+use deadpool_postgres::ClientWrapper;
 use sha2::{Digest, Sha256};
 
-use super::connection::Connection;
-use super::pool::Pool;
+use super::pool::{Pool, wait};
 use crate::error::StoreError;
 use crate::runs::{RunId, RunLock};
 
@@ -25,7 +25,7 @@ pub(super) struct Locks {
     pool: Arc<Pool>,
     /// Part of each key, since advisory locks belong to the whole database.
     schema: String,
-    connection: Mutex<Option<Arc<Connection>>>,
+    connection: Mutex<Option<Arc<ClientWrapper>>>,
     /// The runs that this process has locked: one connection can lock the same run twice.
     held: Mutex<HashSet<RunId>>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Locks {
 pub(super) struct AdvisoryLock {
     locks: Arc<Locks>,
     /// Nothing until the server has locked the run.
-    connection: Option<Arc<Connection>>,
+    connection: Option<Arc<ClientWrapper>>,
     id: RunId,
 }
 
@@ -78,21 +78,20 @@ impl Locks {
     fn request(
         &self,
         id: &RunId,
-    ) -> Result<(Arc<Connection>, Result<bool, StoreError>), StoreError> {
+    ) -> Result<(Arc<ClientWrapper>, Result<bool, StoreError>), StoreError> {
         let connection = self.connection()?;
         let lock = "SELECT pg_try_advisory_lock($1) AS is_held";
-        let row = connection.query_one(lock, &[&self.key(id)]);
+        let row = wait(connection.query_one(lock, &[&self.key(id)]));
         let is_held = row.and_then(|row| row.try_get("is_held"));
         Ok((connection, is_held.map_err(StoreError::from)))
     }
 
-    fn connection(&self) -> Result<Arc<Connection>, StoreError> {
+    fn connection(&self) -> Result<Arc<ClientWrapper>, StoreError> {
         let mut known = lock(&self.connection);
         if let Some(connection) = known.as_ref().filter(|connection| !connection.is_closed()) {
             return Ok(Arc::clone(connection));
         }
-        let connection = self.pool.connector.connect();
-        let connection = Arc::new(connection.map_err(StoreError::Database)?);
+        let connection = Arc::new(self.pool.detached()?);
         *known = Some(Arc::clone(&connection));
         Ok(connection)
     }
@@ -120,13 +119,13 @@ impl Drop for AdvisoryLock {
 }
 
 impl AdvisoryLock {
-    fn unlock(&self, connection: Arc<Connection>) {
+    fn unlock(&self, connection: Arc<ClientWrapper>) {
         let key = self.locks.key(&self.id);
         let (sender, done) = mpsc::channel();
-        self.locks.pool.connector.spawn(async move {
+        self.locks.pool.spawn(async move {
             let unlock = "SELECT pg_advisory_unlock($1)";
             // A closed connection has released all its locks.
-            let _ = connection.client().execute(unlock, &[&key]).await;
+            let _ = connection.execute(unlock, &[&key]).await;
             let _ = sender.send(());
         });
         // Waits, so that the next request anywhere finds the run unlocked, unless the server hangs.

@@ -3,7 +3,6 @@
 //! Every write is a transaction that is committed before it returns.
 
 mod changes;
-mod connection;
 mod conversations;
 mod graph;
 mod locks;
@@ -27,7 +26,6 @@ use tokio_postgres::Row;
 use crate::address::PostgresAddress;
 use crate::error::StoreError;
 use crate::store::{Access, Store};
-use connection::Connector;
 use locks::Locks;
 use pool::Pool;
 
@@ -48,12 +46,11 @@ impl Store for Postgres {}
 impl Postgres {
     /// Opens the store at an address.
     pub(crate) fn open(address: &PostgresAddress, access: Access) -> Result<Self, StoreError> {
-        let connector = Connector::new(address, access);
-        let connector = connector.map_err(|source| StoreError::Open {
+        let pool = Pool::new(address, access).map_err(|source| StoreError::Open {
             place: address.to_string(),
             source,
         })?;
-        let pool = Arc::new(Pool::new(connector, address.to_string()));
+        let pool = Arc::new(pool);
         schema::open(&pool, address, access)?;
         let has_vectors = schema::find_vectors(&pool, address, access)?;
         Ok(Self {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use tokio_postgres::Row;
 
 use super::changes::PostgresChanges;
-use super::connection::Connection;
 use super::locks::lock_key;
+use super::pool::Connection;
 use super::text::{digest, escaped, unescaped};
 use super::{Postgres, graph, parsed, resolve, search, vectors};
 use crate::error::StoreError;

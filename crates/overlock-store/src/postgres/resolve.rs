@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use tokio_postgres::Row;
 
-use super::connection::Connection;
 use super::nodes;
 use super::parsed;
+use super::pool::Connection;
 use super::text::unescaped;
 use crate::error::StoreError;
 use crate::naming::{self, Candidate, Reference};

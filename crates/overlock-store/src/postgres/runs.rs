@@ -8,8 +8,8 @@ use std::collections::HashSet;
 
 use tokio_postgres::Row;
 
-use super::connection::{Connection, Values};
 use super::locks::lock_key;
+use super::pool::{Connection, Values};
 use super::text::{self, escaped, unescaped};
 use super::{Postgres, strategies};
 use crate::error::StoreError;

@@ -1,7 +1,6 @@
 //! Opens or creates the tables. Nothing is written before the schema is known to be a store or empty.
 
-use super::connection::Connection;
-use super::pool::Pool;
+use super::pool::{Connection, Pool};
 use super::vectors;
 use crate::address::PostgresAddress;
 use crate::error::{Cause, StoreError};

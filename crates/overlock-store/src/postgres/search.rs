@@ -9,8 +9,8 @@ use std::fmt::Write;
 
 use tokio_postgres::Row;
 
-use super::connection::Connection;
 use super::nodes::{self, NODE};
+use super::pool::Connection;
 use super::text::{escaped, unescaped};
 use super::vectors;
 use crate::error::StoreError;

@@ -1,7 +1,7 @@
 //! Stores the results of strategies in `PostgreSQL`.
 
 use super::Postgres;
-use super::connection::Connection;
+use super::pool::Connection;
 use super::text::{escaped, unescaped};
 use crate::error::StoreError;
 use crate::store::{signed, unsigned};

@@ -5,9 +5,9 @@
 
 use std::fmt::Write;
 
-use super::connection::Connection;
 use super::graph;
 use super::nodes::repository;
+use super::pool::Connection;
 use super::search::RowFilter;
 use super::text::{digest, escaped, unescaped};
 use crate::error::StoreError;
