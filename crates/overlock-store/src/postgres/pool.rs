@@ -21,7 +21,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, Row};
 
-use super::tls::Tls;
+use super::tls;
 use crate::address::{Encryption, PostgresAddress};
 use crate::error::{Cause, StoreError};
 use crate::store::Access;
@@ -75,7 +75,8 @@ impl Pool {
         let options = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };
-        let manager = Manager::from_config(config(address, access), Tls::new(address)?, options);
+        let manager =
+            Manager::from_config(config(address, access), tls::connector(address)?, options);
         let connections = deadpool_postgres::Pool::builder(manager)
             .max_size(MAX_CONNECTIONS)
             .wait_timeout(Some(WAIT_TIMEOUT))
