@@ -8,8 +8,6 @@ mod recording;
 mod writer;
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::header::HeaderName;
@@ -25,9 +23,6 @@ pub(crate) use live_progress::{AnswerProgress, LiveProgress};
 pub(crate) use recording::{EarlierSteps, Recording};
 use writer::{AfterCommit, Closed, Write, Writer};
 
-/// A time thousands of years from now, so that the id of a process is never the id of a run.
-const NEVER: u64 = 1 << 49;
-
 /// The response header with the id of the run.
 pub(crate) static RUN: HeaderName = HeaderName::from_static("x-overlock-run");
 
@@ -39,8 +34,6 @@ pub(crate) struct Recorder {
     presence: Option<Presence>,
     /// The runs in progress in this process.
     live: Mutex<HashSet<RunId>>,
-    /// Distinguishes runs that begin in the same millisecond.
-    next_id: AtomicU64,
     /// The event log.
     pub(crate) events: Arc<Events>,
     /// The progress of answers in progress.
@@ -69,7 +62,7 @@ impl Recorder {
     /// Starts to record in a store. Events have no more content than the records.
     pub(crate) fn start(store: Arc<dyn Store>, record: Record, pricing: Pricing) -> Self {
         let presence = || Presence {
-            id: RunId::new(now() | NEVER, RandomState::new().hash_one(0)),
+            id: RunId::now(),
             work: tokio::sync::Mutex::default(),
         };
         Self {
@@ -78,7 +71,6 @@ impl Recorder {
             presence: (record == Record::Full).then(presence),
             store,
             live: Mutex::new(HashSet::new()),
-            next_id: AtomicU64::new(now()),
             events: Arc::new(Events::new(now(), record == Record::Full)),
             progress: ProgressMap::default(),
             pricing: Arc::new(pricing),
@@ -113,7 +105,7 @@ impl Recorder {
 
     /// An id for a run that begins now.
     pub(crate) fn new_id(&self) -> RunId {
-        RunId::new(now(), self.next_id.fetch_add(1, Ordering::Relaxed))
+        RunId::now()
     }
 
     /// Writes, and waits until the write is on disk.

@@ -1,7 +1,6 @@
 //! Pipelines, checked and run with any Python callable as the model.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -179,7 +178,7 @@ impl Pipeline {
             call,
             raised: &raised,
         };
-        let id = RunId::new(now(), RandomState::new().build_hasher().finish());
+        let id = RunId::now();
         let ended = py.detach(|| {
             let task = self.new_run(&id, state, store.as_deref(), embedder.as_ref())?;
             self.execute(task, &model, embedder.as_ref())

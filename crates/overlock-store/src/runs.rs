@@ -5,6 +5,8 @@ use std::fmt::{self, Debug, Display, Formatter};
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+use uuid::fmt::Hyphenated;
+use uuid::{Builder, Uuid, Version};
 
 use crate::error::StoreError;
 use crate::strategies::StrategyResult;
@@ -146,46 +148,45 @@ pub enum Begun {
     Meanwhile,
 }
 
-/// The name of a run: thirteen letters and digits, of which the first ten tell when it began, so
-/// that names sort by time.
+/// The id of a run: a UUID of version 7, so that ids sort by time.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId([u8; LEN]);
 
-/// A text that is the name of no run.
+/// A text that is not the id of a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not the name of a run, such as `0ka3dv8mgq7zt`")]
+#[error("`{0}` is not the id of a run, such as `019a8a3f-5c00-7d2e-9b1c-6f0a4e2d8c31`")]
 pub struct RunIdError(pub String);
-
-/// Digits and letters without those that look like others.
-const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-const TIME_LEN: usize = 10;
 
 /// Sorts after every id.
 pub(crate) const AFTER_ALL: &str = "~";
 
-const LEN: usize = 13;
+const LEN: usize = Hyphenated::LENGTH;
 
 impl RunId {
-    /// A name for a run that began so many milliseconds after 1970; of two that began together
-    /// the number drawn at random tells them apart.
-    pub fn new(at: u64, random: u64) -> Self {
-        // Five bits each, the last of a number in its last place.
-        let digits = |places: &mut [u8], mut number: u64| {
-            for place in places.iter_mut().rev() {
-                *place = ALPHABET[usize::try_from(number & 31).unwrap_or_default()];
-                number >>= 5;
-            }
-        };
-        let mut id = [0; LEN];
-        let (time, chance) = id.split_at_mut(TIME_LEN);
-        digits(time, at);
-        digits(chance, random);
-        Self(id)
+    /// A new id for a run that begins now.
+    pub fn now() -> Self {
+        Self::from(Uuid::now_v7())
     }
 
-    /// The name as text.
+    /// The id of a run that began so many milliseconds after 1970, with a number in place of the
+    /// random bits.
+    pub fn new(at: u64, number: u64) -> Self {
+        let mut bits = [0; 10];
+        bits[2..].copy_from_slice(&number.to_be_bytes());
+        Self::from(Builder::from_unix_timestamp_millis(at, &bits).into_uuid())
+    }
+
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl From<Uuid> for RunId {
+    fn from(id: Uuid) -> Self {
+        let mut text = [0; LEN];
+        id.hyphenated().encode_lower(&mut text);
+        Self(text)
     }
 }
 
@@ -211,10 +212,9 @@ impl FromStr for RunId {
     type Err = RunIdError;
 
     fn from_str(text: &str) -> Result<Self, RunIdError> {
-        let id = text.trim().to_ascii_lowercase();
-        let id = <[u8; LEN]>::try_from(id.as_bytes()).ok();
-        id.filter(|id| id.iter().all(|byte| ALPHABET.contains(byte)))
-            .map(Self)
+        let id = Uuid::try_parse(text.trim()).ok();
+        id.filter(|id| id.get_version() == Some(Version::SortRand))
+            .map(Self::from)
             .ok_or_else(|| RunIdError(text.to_owned()))
     }
 }
@@ -313,16 +313,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_sort_by_time_and_can_be_read_again() {
+    fn ids_sort_by_time_and_can_be_parsed() {
         let [one, two] = [1_763_251_200_000, 1_763_251_200_001].map(|at| RunId::new(at, 7));
         assert!(one < two, "{one} {two}");
         assert_eq!(one.to_string().parse(), Ok(one.clone()));
         assert_eq!(one.to_string().to_uppercase().parse(), Ok(one));
+        let [first, second] = [(); 2].map(|()| RunId::now());
+        assert!(two < first && first < second, "{first} {second}");
     }
 
     #[test]
-    fn refuses_what_is_no_name() {
-        for text in ["", "latest", "0ka3dv8mgq7z!", "0ka3dv8mgq7zt0"] {
+    fn rejects_other_texts() {
+        for text in [
+            "",
+            "latest",
+            "0ka3dv8mgq7z!",
+            "0ka3dv8mgq7zt0",
+            "3d0f1f0e-7a4c-4d0c-9a57-0d4d1a3f9b1e",
+        ] {
             assert_eq!(text.parse::<RunId>(), Err(RunIdError(text.to_owned())));
         }
     }

@@ -74,7 +74,7 @@ pub(crate) fn absolute_address(address: &str) -> String {
 
 /// The id of a run that begins now.
 pub(crate) fn new_id() -> RunId {
-    RunId::new(now(), random_number())
+    RunId::now()
 }
 
 /// Milliseconds since 1970.
@@ -186,12 +186,6 @@ pub(crate) fn latest(store: &dyn Store, count: u32) -> Result<Vec<RunSummary>, F
 
 fn failed(source: StoreError) -> Failure {
     Failure::Store { source }
-}
-
-/// A random number, from the random seed of hash maps.
-fn random_number() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0)
 }
 
 /// The default store in the user's data folder.

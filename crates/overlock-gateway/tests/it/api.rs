@@ -322,18 +322,27 @@ async fn recorded_runs_are_listed_and_shown() {
     let nothing = "?missing=nothing";
     let there = door.get(&format!("/api/runs/{}{nothing}", ids[0])).await;
     assert_eq!(there.json(), shown);
-    for id in ["0000000000000", "nonsense"] {
+    for id in ["00000000-0000-7000-8000-000000000000", "nonsense"] {
         let got = door.get(&format!("/api/runs/{id}{nothing}")).await;
         assert_eq!((got.status, got.json()), (StatusCode::OK, Value::Null));
         let got = door.get(&format!("/api/runs/{id}/events{nothing}")).await;
         assert_eq!((got.status, &*got.body), (StatusCode::NO_CONTENT, ""));
     }
     for (path, status) in [
-        ("/api/runs/0000000000000?missing=error", 404),
-        ("/api/runs/0000000000000?missing=maybe", 400),
-        ("/api/runs/0000000000000/events", 404),
-        ("/api/runs/0000000000000/events?missing=maybe", 400),
-        ("/api/runs/0000000000000", 404),
+        (
+            "/api/runs/00000000-0000-7000-8000-000000000000?missing=error",
+            404,
+        ),
+        (
+            "/api/runs/00000000-0000-7000-8000-000000000000?missing=maybe",
+            400,
+        ),
+        ("/api/runs/00000000-0000-7000-8000-000000000000/events", 404),
+        (
+            "/api/runs/00000000-0000-7000-8000-000000000000/events?missing=maybe",
+            400,
+        ),
+        ("/api/runs/00000000-0000-7000-8000-000000000000", 404),
         ("/api/runs/nonsense", 404),
         ("/api/runs?limit=0", 400),
         ("/api/runs?limit=many", 400),

@@ -628,7 +628,7 @@ async fn sends_no_events_without_recording() {
         address: serve("http://127.0.0.1:1/v1", |_| {}).await,
         upstream: (),
     };
-    for path in [ALL, "/api/runs/0ka3dv8mgq7zt/events"] {
+    for path in [ALL, "/api/runs/019a8a3f-5c00-7d2e-9b1c-6f0a4e2d8c31/events"] {
         check_error(&off.get(path).await, 404, "not-recorded");
         check_error(&without_store.get(path).await, 404, "not-recorded");
     }
@@ -639,7 +639,7 @@ async fn events_need_an_api_key_and_a_known_run() {
     let set = |settings: &mut Settings| settings.keys = Keys::new(["right-key".to_owned()]);
     let door = door_with(Record::Full, &[], set).await;
     let (run, bad) = (
-        "/api/runs/0ka3dv8mgq7zt/events",
+        "/api/runs/019a8a3f-5c00-7d2e-9b1c-6f0a4e2d8c31/events",
         "/api/runs/nonsense/events",
     );
     for path in [ALL, run, bad] {

@@ -825,7 +825,7 @@ await everywhere('failed', whole, `#/runs/${runs.failed}`, async (page) => {
 }
 
 {
-  const view = await open(whole, '#/runs/0000000000000');
+  const view = await open(whole, '#/runs/00000000-0000-7000-8000-000000000000');
   await sees(view.page, 'Run not found');
   await clean('no run', view);
   await view.context.close();
