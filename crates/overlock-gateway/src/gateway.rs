@@ -18,7 +18,7 @@ use crate::discovery::KnownServer;
 use crate::log::LogEntry;
 use crate::metrics::Metrics;
 use crate::model_cache::ModelCache;
-use crate::record::Recorder;
+use crate::record::{LogWarning, LostRecords, Recorder};
 use crate::schema::Comparisons;
 use crate::settings::Settings;
 use crate::strategies::{KnownStrategies, PATIENCE};
@@ -88,7 +88,8 @@ impl Gateway {
             strategies: KnownStrategies::default(),
             recorder: store.map(|store| {
                 let pricing = Pricing::new(settings.models.clone(), &*settings.currency);
-                Arc::new(Recorder::start(store, record, pricing))
+                let lost = LostRecords::new(metrics.lost_records.clone());
+                Arc::new(Recorder::start(store, record, pricing, lost))
             }),
             unfinished_runs: Arc::default(),
             admission: Admission::new(
@@ -112,6 +113,15 @@ impl Gateway {
             log: Some(Box::new(log)),
             ..self
         }
+    }
+
+    /// The same, calling `warn` for every warning. It must not block.
+    #[must_use]
+    pub fn with_warnings(self, warn: impl Fn(&LogWarning) + Send + Sync + 'static) -> Self {
+        if let Some(recorder) = &self.recorder {
+            recorder.lost.warn.get_or_init(|| Box::new(warn));
+        }
+        self
     }
 
     /// The same, with the graph and the prompts of recorded pipelines.

@@ -48,4 +48,5 @@ mod schema;
 pub use gateway::{Gateway, GatewayError};
 pub use keys::Keys;
 pub use log::LogEntry;
+pub use record::LogWarning;
 pub use settings::{Counters, Limits, Settings, Upstream};

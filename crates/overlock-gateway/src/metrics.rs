@@ -34,6 +34,7 @@ pub(crate) struct Metrics {
     overhead_tokens: Counter,
     pub(crate) in_progress: Gauge,
     pub(crate) queued: Gauge,
+    pub(crate) lost_records: Counter,
     pub(crate) upstream_errors: UpstreamErrors,
     pub(crate) spans: Spans,
 }
@@ -97,6 +98,7 @@ impl Metrics {
             overhead_tokens: Counter::default(),
             in_progress: Gauge::default(),
             queued: Gauge::default(),
+            lost_records: Counter::default(),
             upstream_errors: UpstreamErrors::default(),
             spans: Spans::default(),
         };
@@ -145,6 +147,11 @@ impl Metrics {
             "requests_queued",
             "Requests in the queue",
             metrics.queued.clone(),
+        );
+        registry.register(
+            "lost_records",
+            "Records of runs that could not be written to the store",
+            metrics.lost_records.clone(),
         );
         registry.register(
             "upstream_errors",

@@ -4,6 +4,7 @@
 //! only for writes that must not be lost.
 
 mod live_progress;
+mod lost;
 mod recording;
 mod writer;
 
@@ -20,6 +21,8 @@ use crate::clock::now;
 use crate::events::{Events, PendingEvent};
 use live_progress::ProgressMap;
 pub(crate) use live_progress::{AnswerProgress, LiveProgress};
+pub use lost::LogWarning;
+pub(crate) use lost::LostRecords;
 pub(crate) use recording::{EarlierSteps, Recording};
 use writer::{AfterCommit, Closed, Write, Writer};
 
@@ -36,6 +39,8 @@ pub(crate) struct Recorder {
     live: Mutex<HashSet<RunId>>,
     /// The event log.
     pub(crate) events: Arc<Events>,
+    /// The records that could not be written.
+    pub(crate) lost: Arc<LostRecords>,
     /// The progress of answers in progress.
     pub(crate) progress: ProgressMap,
     /// The prices of models.
@@ -60,13 +65,20 @@ pub(crate) enum RecordError {
 
 impl Recorder {
     /// Starts to record in a store. Events have no more content than the records.
-    pub(crate) fn start(store: Arc<dyn Store>, record: Record, pricing: Pricing) -> Self {
+    pub(crate) fn start(
+        store: Arc<dyn Store>,
+        record: Record,
+        pricing: Pricing,
+        lost: LostRecords,
+    ) -> Self {
+        let lost = Arc::new(lost);
         let presence = || Presence {
             id: RunId::now(),
             work: tokio::sync::Mutex::default(),
         };
         Self {
-            writer: Writer::start(Arc::clone(&store)),
+            writer: Writer::start(Arc::clone(&store), Arc::clone(&lost)),
+            lost,
             // Otherwise runs are recorded at their end, or have a lock each.
             presence: (record == Record::Full).then(presence),
             store,
@@ -134,22 +146,21 @@ impl Recorder {
 
     /// Records the results of strategies in a run, without waiting.
     pub(crate) fn note_strategies(&self, server: String, result: StrategyResult) {
-        self.writer.note(Write::Other(Box::new(move |writes| {
+        self.writer.note(Write::Noted(Box::new(move |writes| {
             // Results that cannot be written will be observed again.
             let _ = writes.add_strategy_result(&server, &result);
             AfterCommit::Other(Box::new(|| {}))
         })));
     }
 
-    /// Writes without waiting, and publishes an event afterwards. Errors are ignored.
+    /// Writes without waiting, and publishes an event afterwards.
     fn note(
         &self,
         event: PendingEvent,
         work: impl FnOnce(&mut dyn Writes) -> Result<(), StoreError> + Send + 'static,
     ) {
-        self.writer.note(Write::Other(Box::new(move |writes| {
-            let _ = work(writes);
-            AfterCommit::Publish(event)
+        self.writer.note(Write::Noted(Box::new(move |writes| {
+            AfterCommit::noted(work(writes), event)
         })));
     }
 
@@ -252,7 +263,8 @@ mod tests {
 
     fn recorder(record: Record) -> Arc<Recorder> {
         let store = overlock_store::in_memory().expect("a store");
-        Arc::new(Recorder::start(store, record, pricing()))
+        let lost = LostRecords::default();
+        Arc::new(Recorder::start(store, record, pricing(), lost))
     }
 
     #[tokio::test]
@@ -317,11 +329,22 @@ mod tests {
         let address = StoreAddress::Sqlite(folder.path().join("runs.db"));
         overlock_store::open(&address, Access::Make).expect("a store");
         let store = overlock_store::open(&address, Access::Read).expect("a store to look at");
-        let recorder = Recorder::start(store, Record::Full, pricing());
+        let lost = LostRecords::default();
+        let (sender, warnings) = std::sync::mpsc::channel();
+        let warn = move |warning: &LogWarning| drop(sender.send(warning.warning.clone()));
+        assert!(lost.warn.set(Box::new(warn)).is_ok());
+        let recorder = Arc::new(Recorder::start(store, Record::Full, pricing(), lost));
         for _ in 0..2 {
+            drop(Recording::metadata(&recorder, about()));
             let write = recorder.write(|_| Ok(()));
             assert!(matches!(write.await, Err(RecordError::Closed)));
         }
+        // Both runs are lost, and the first failure is reported.
+        assert_eq!(recorder.lost.count(), 2);
+        drop(recorder);
+        let warnings: Vec<String> = warnings.iter().collect();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].contains("cannot be written"), "{warnings:?}");
     }
 
     #[tokio::test]

@@ -8,9 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use overlock_store::{EndedRun, RunId, Store, Writes};
+use overlock_store::{EndedRun, RunId, Store, StoreError, Writes};
 
 use super::RunInfo;
+use super::lost::LostRecords;
 use crate::events::PendingEvent;
 
 /// How long a batch waits for more writes, if no caller waits for one of them.
@@ -25,7 +26,10 @@ const MOST_WAITING: usize = 8192;
 /// A queued write.
 pub(super) enum Write {
     EndedRun(EndedRecord),
-    Other(Other),
+    /// A write that no caller waits for.
+    Noted(Other),
+    /// A write that a caller waits for.
+    Awaited(Other),
 }
 
 /// A write, which returns what to do after the commit.
@@ -34,6 +38,8 @@ type Other = Box<dyn FnOnce(&mut dyn Writes) -> AfterCommit + Send>;
 /// What to do once a write is on disk.
 pub(super) enum AfterCommit {
     Publish(PendingEvent),
+    /// The record could not be written.
+    Lost(StoreError, PendingEvent),
     Other(Box<dyn FnOnce() + Send>),
 }
 
@@ -59,11 +65,11 @@ pub(super) struct Writer {
     queue: Arc<Queue>,
 }
 
-#[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
     /// Signalled when the thread has work.
     news: Condvar,
+    lost: Arc<LostRecords>,
 }
 
 #[derive(Default)]
@@ -75,8 +81,12 @@ struct Waiting {
 }
 
 impl Writer {
-    pub(super) fn start(store: Arc<dyn Store>) -> Self {
-        let queue = Arc::new(Queue::default());
+    pub(super) fn start(store: Arc<dyn Store>, lost: Arc<LostRecords>) -> Self {
+        let queue = Arc::new(Queue {
+            waiting: Mutex::default(),
+            news: Condvar::new(),
+            lost,
+        });
         let own = Arc::clone(&queue);
         thread::spawn(move || {
             // After a panic, waiting callers must get an error.
@@ -92,7 +102,7 @@ impl Writer {
         if waiting.is_closed {
             return Err(Closed);
         }
-        waiting.writes.push(Write::Other(write));
+        waiting.writes.push(Write::Awaited(write));
         waiting.is_urgent = true;
         self.queue.news.notify_one();
         Ok(())
@@ -103,6 +113,8 @@ impl Writer {
         let mut waiting = self.queue.waiting();
         let length = waiting.writes.len();
         if waiting.is_closed || length >= MOST_WAITING {
+            drop(waiting);
+            self.queue.lost.add(1, &QueueFull);
             return;
         }
         waiting.writes.push(write);
@@ -124,21 +136,32 @@ impl Queue {
     fn write_all(&self, store: &dyn Store) {
         let (mut writes, mut committed) = (Vec::new(), Vec::new());
         while self.take(&mut writes) {
+            let records = writes.iter().filter(|write| !write.is_awaited()).count();
             let written = store.transact(&mut |transaction| {
                 committed.extend(writes.drain(..).map(|write| write.run(transaction)));
             });
-            if written.is_err() {
+            if let Err(error) = written {
+                self.lost.add(records, &error);
                 // Dropping the writes reports the error to their callers, even if the transaction
                 // could not begin.
                 writes.clear();
                 committed.clear();
                 continue;
             }
+            let mut is_complete = true;
             for after in committed.drain(..) {
                 match after {
                     AfterCommit::Publish(event) => drop(event),
+                    AfterCommit::Lost(error, event) => {
+                        is_complete = false;
+                        self.lost.add(1, &error);
+                        drop(event);
+                    }
                     AfterCommit::Other(done) => done(),
                 }
+            }
+            if is_complete {
+                self.lost.succeed();
             }
         }
     }
@@ -173,19 +196,37 @@ impl Drop for CloseOnDrop<'_> {
     }
 }
 
+impl AfterCommit {
+    /// What to do after a write that no caller waits for.
+    pub(super) fn noted(written: Result<(), StoreError>, event: PendingEvent) -> Self {
+        match written {
+            Ok(()) => Self::Publish(event),
+            Err(error) => Self::Lost(error, event),
+        }
+    }
+}
+
+/// The store is slower than the gateway.
+#[derive(Debug, thiserror::Error)]
+#[error("too many of them wait for the store")]
+struct QueueFull;
+
 impl Write {
+    fn is_awaited(&self) -> bool {
+        matches!(self, Self::Awaited(_))
+    }
+
     fn run(self, writes: &mut dyn Writes) -> AfterCommit {
         match self {
-            Self::Other(write) => write(writes),
+            Self::Noted(write) | Self::Awaited(write) => write(writes),
             Self::EndedRun(run) => {
-                // No caller waits for it, so an error is ignored.
-                let _ = writes.tell(&EndedRun {
+                let written = writes.tell(&EndedRun {
                     begun: run.about.begun(&run.id, run.began_at),
                     steps: &run.steps,
                     at: run.ended_at,
                     outcome: &run.ending,
                 });
-                AfterCommit::Publish(run.event)
+                AfterCommit::noted(written, run.event)
             }
         }
     }

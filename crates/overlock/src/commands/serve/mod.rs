@@ -17,6 +17,7 @@ use overlock_llm::{ContinuationOptions, Kpi};
 use overlock_pipeline::RecordedDefinitions;
 use overlock_runs::Record;
 use overlock_store::{Access, Store};
+use serde::Serialize;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 
@@ -113,11 +114,10 @@ impl Serve {
         let gateway = gateway.with_definitions(RecordedDefinitions);
         let gateway = match self.log.unwrap_or(config.serve.log) {
             Log::Off => gateway,
-            Log::Text => gateway.with_log(|entry| Notes::new().line(entry)),
-            Log::Json => gateway.with_log(|entry| {
-                let entry = serde_json::to_string(entry).expect("an entry is plain data");
-                Notes::new().line(entry);
-            }),
+            Log::Text => gateway
+                .with_log(|entry| Notes::new().line(entry))
+                .with_warnings(|warning| Notes::new().line(warning)),
+            Log::Json => gateway.with_log(log_json).with_warnings(log_json),
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -252,6 +252,12 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
 }
 
 /// Serves until the first signal, then until the running requests are done or a second signal comes.
+/// Logs an entry as one line of JSON.
+fn log_json(entry: &impl Serialize) {
+    let entry = serde_json::to_string(entry).expect("an entry is plain data");
+    Notes::new().line(entry);
+}
+
 async fn serve(gateway: Gateway, listener: TcpListener, notes: &mut Notes) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let (stop, stopped) = oneshot::channel();
