@@ -45,8 +45,8 @@ pub use conversations::{Conversations, Message, NewMessage, RoomSummary};
 pub use error::{Cause, StoreError};
 pub use memories::{Importance, ImportanceError, Memories, Memory, NewMemory, Recall};
 pub use nodes::{
-    Direction, Edge, EdgeKind, Filter, Hit, KeptFile, Mention, NewFile, NewNode, Node, NodeId,
-    NodeKind, Nodes, Query, Reached, RepositorySummary, Resolved, Scope, Search, UnknownName,
+    Direction, Edge, EdgeKind, Filter, Hit, Mention, NewFile, NewNode, Node, NodeId, NodeKind,
+    Nodes, Query, Reached, RepositorySummary, Resolved, Scope, Search, StoredFile, UnknownName,
     Vector, Walk,
 };
 pub use paths::PathPattern;

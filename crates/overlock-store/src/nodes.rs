@@ -21,7 +21,7 @@ pub trait Nodes {
     fn repositories(&self) -> Result<Vec<RepositorySummary>, StoreError>;
 
     /// The files of a repository by path, to skip unchanged files and to remove deleted ones.
-    fn files(&self, repository: &str) -> Result<Vec<KeptFile>, StoreError>;
+    fn files(&self, repository: &str) -> Result<Vec<StoredFile>, StoreError>;
 
     /// Sets the folder that a repository is indexed from, if it has none yet or has the folder
     /// `instead_of`. Returns the folder that it has then.
@@ -341,7 +341,7 @@ named! {
 
 /// A stored file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptFile {
+pub struct StoredFile {
     /// Its path in the repository.
     pub path: String,
     /// The digest that was stored with it.

@@ -86,10 +86,10 @@ pub trait Writes {
     fn end(&mut self, claim: &Claim, at: u64, outcome: &str) -> Result<(), StoreError>;
 
     /// Records a finished run with all its steps.
-    fn tell(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError>;
+    fn add_ended(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError>;
 
     /// Stores the final answer, to be replayed for the same key.
-    fn keep_answer(&mut self, claim: &Claim, answer: &str) -> Result<(), StoreError>;
+    fn store_answer(&mut self, claim: &Claim, answer: &str) -> Result<(), StoreError>;
 
     /// Adds the results of the strategies of a run. Above a limit for each model and for all, the
     /// oldest results are dropped. Results under long names are not stored.
@@ -139,13 +139,13 @@ impl Work {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {
     /// The run began.
-    Now(Claim),
+    Started(Claim),
     /// This run with the same key and digest exists.
-    Before(RunId),
+    Exists(RunId),
     /// A run with the same key and another digest exists.
-    Otherwise,
+    Mismatch,
     /// Another process is beginning a run with this key.
-    Meanwhile,
+    Concurrent,
 }
 
 /// The id of a run: a UUID of version 7, so that ids sort by time.

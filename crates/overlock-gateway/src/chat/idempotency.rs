@@ -130,12 +130,12 @@ pub(super) async fn begin(context: &RequestContext, key: String) -> Result<Keyed
         recorder.write(begin).await
     };
     let known = match begun.map_err(|error| unkept(&error))? {
-        Begun::Now(claim) => {
+        Begun::Started(claim) => {
             return Ok(Keyed::New(Recording::keyed(live, claim, at, about, None)));
         }
-        Begun::Before(known) => known,
-        Begun::Meanwhile => return Err(in_use()),
-        Begun::Otherwise => {
+        Begun::Exists(known) => known,
+        Begun::Concurrent => return Err(in_use()),
+        Begun::Mismatch => {
             return Err(ApiError::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "invalid_request_error",

@@ -382,7 +382,7 @@ impl Recording {
                 let first = self.first.take();
                 let add = move |writes: &mut dyn Writes| {
                     if let Some(first) = first {
-                        writes.keep_answer(&claim, &first)?;
+                        writes.store_answer(&claim, &first)?;
                     }
                     writes.add_step(&claim, number, &body)
                 };
@@ -412,7 +412,7 @@ impl Recording {
         let answer = answer.filter(|_| key.is_some());
         let end = move |writes: &mut dyn Writes| {
             if let Some(answer) = answer {
-                writes.keep_answer(&claim, &answer)?;
+                writes.store_answer(&claim, &answer)?;
             }
             writes.end(&claim, at, &ending)
         };

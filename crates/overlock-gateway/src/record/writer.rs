@@ -220,7 +220,7 @@ impl Write {
         match self {
             Self::Noted(write) | Self::Awaited(write) => write(writes),
             Self::EndedRun(run) => {
-                let written = writes.tell(&EndedRun {
+                let written = writes.add_ended(&EndedRun {
                     begun: run.about.begun(&run.id, run.began_at),
                     steps: &run.steps,
                     at: run.ended_at,

@@ -59,7 +59,7 @@ fn filled() -> Arc<dyn Store> {
     let written = store.transact(&mut |writes| {
         for number in 0..MANY {
             let id = id(number);
-            let told = writes.tell(&EndedRun {
+            let told = writes.add_ended(&EndedRun {
                 begun: NewRun {
                     id: &id,
                     at: 1_700_000_000_000 + number,

@@ -433,7 +433,7 @@ fn crowd() -> Arc<dyn Store> {
                 options: &serde_json::to_string(&ContinuationOptions::default()).expect("JSON"),
                 conditions: "{}",
             };
-            let told = writes.tell(&EndedRun {
+            let told = writes.add_ended(&EndedRun {
                 begun,
                 steps: &[],
                 at: 1_700_000_000_900 + number,

@@ -11,8 +11,8 @@ use super::text::{digest, escaped, unescaped};
 use super::{Postgres, graph, parsed, resolve, search, vectors};
 use crate::error::StoreError;
 use crate::nodes::{
-    Edge, Hit, KeptFile, NewFile, Node, NodeId, Nodes, Query, Reached, RepositorySummary, Resolved,
-    Search, Walk,
+    Edge, Hit, NewFile, Node, NodeId, Nodes, Query, Reached, RepositorySummary, Resolved, Search,
+    StoredFile, Walk,
 };
 use crate::store::unsigned;
 
@@ -49,7 +49,7 @@ impl Nodes for Postgres {
         })
     }
 
-    fn files(&self, repository: &str) -> Result<Vec<KeptFile>, StoreError> {
+    fn files(&self, repository: &str) -> Result<Vec<StoredFile>, StoreError> {
         self.pool.read(|connection| {
             let rows = connection.query(
                 "SELECT path, hash FROM files \
@@ -57,7 +57,7 @@ impl Nodes for Postgres {
                 &[&digest(repository)],
             )?;
             let files = rows.iter().map(|row| {
-                Ok(KeptFile {
+                Ok(StoredFile {
                     path: unescaped(row.try_get("path")?),
                     hash: unescaped(row.try_get("hash")?),
                 })

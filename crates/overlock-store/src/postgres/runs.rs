@@ -127,7 +127,7 @@ impl Writes for PostgresWrites<'_> {
         let lock = "SELECT pg_try_advisory_xact_lock($1) AS is_held";
         let is_held = self.row(lock, &[&lock_key(self.schema, "key", key)])?;
         if !is_held.is_some_and(|row| row.get("is_held")) {
-            return Ok(Begun::Meanwhile);
+            return Ok(Begun::Concurrent);
         }
         let key = text::digest(key);
         let find = "SELECT digest, run FROM keys WHERE key = $1";
@@ -135,12 +135,12 @@ impl Writes for PostgresWrites<'_> {
             let claim = self.begin(run)?;
             let add = "INSERT INTO keys (key, digest, run) VALUES ($1, $2, $3)";
             self.changed(add, &[&key, &escaped(digest), &run.id.as_str()])?;
-            return Ok(Begun::Now(claim));
+            return Ok(Begun::Started(claim));
         };
         if unescaped(known.try_get("digest")?) == digest {
-            Ok(Begun::Before(parsed(known.try_get("run")?)?))
+            Ok(Begun::Exists(parsed(known.try_get("run")?)?))
         } else {
-            Ok(Begun::Otherwise)
+            Ok(Begun::Mismatch)
         }
     }
 
@@ -201,7 +201,7 @@ impl Writes for PostgresWrites<'_> {
         self.check(claim)
     }
 
-    fn tell(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError> {
+    fn add_ended(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError> {
         let begun = &run.begun;
         let steps: Vec<_> = run.steps.iter().map(|step| escaped(step)).collect();
         let added = self.row(
@@ -231,7 +231,7 @@ impl Writes for PostgresWrites<'_> {
         })
     }
 
-    fn keep_answer(&mut self, claim: &Claim, answer: &str) -> Result<(), StoreError> {
+    fn store_answer(&mut self, claim: &Claim, answer: &str) -> Result<(), StoreError> {
         let keep = "UPDATE runs SET answer = $3 WHERE id = $1 AND claim = $2";
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
             [&claim.id.as_str(), &claim.number, &escaped(answer)];

@@ -10,8 +10,8 @@ use super::{Sqlite, graph, resolve, search, vectors};
 use crate::error::StoreError;
 use crate::naming;
 use crate::nodes::{
-    Edge, EdgeKind, Hit, KeptFile, NewFile, NewNode, Node, NodeId, Nodes, PreviousNode, Query,
-    Reached, RepositorySummary, Resolved, Scope, Walk,
+    Edge, EdgeKind, Hit, NewFile, NewNode, Node, NodeId, Nodes, PreviousNode, Query, Reached,
+    RepositorySummary, Resolved, Scope, StoredFile, Walk,
 };
 use crate::store::{signed, unsigned};
 
@@ -54,14 +54,14 @@ impl Nodes for Sqlite {
         })
     }
 
-    fn files(&self, repository: &str) -> Result<Vec<KeptFile>, StoreError> {
+    fn files(&self, repository: &str) -> Result<Vec<StoredFile>, StoreError> {
         self.read(|transaction| {
             let mut select = transaction.prepare_cached(
                 "SELECT path, hash FROM files \
                  WHERE repository = (SELECT key FROM repositories WHERE name = ?1) ORDER BY path",
             )?;
             let files = select.query_map([repository], |row| {
-                Ok(KeptFile {
+                Ok(StoredFile {
                     path: row.get(0)?,
                     hash: row.get(1)?,
                 })

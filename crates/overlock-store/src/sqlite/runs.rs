@@ -127,12 +127,12 @@ impl Writes for SqliteWrites<'_> {
             let claim = self.begin(run)?;
             self.prepared("INSERT INTO keys (key, digest, run) VALUES (?1, ?2, ?3)")?
                 .execute(params![key, digest, run.id.as_str()])?;
-            return Ok(Begun::Now(claim));
+            return Ok(Begun::Started(claim));
         };
         if known_digest == digest {
-            Ok(Begun::Before(parsed(&id)?))
+            Ok(Begun::Exists(parsed(&id)?))
         } else {
-            Ok(Begun::Otherwise)
+            Ok(Begun::Mismatch)
         }
     }
 
@@ -181,7 +181,7 @@ impl Writes for SqliteWrites<'_> {
         check(self.connection, claim)
     }
 
-    fn tell(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError> {
+    fn add_ended(&mut self, run: &EndedRun<'_>) -> Result<(), StoreError> {
         let begun = &run.begun;
         let mut insert = match self.insert_ended.take() {
             Some(insert) => insert,
@@ -207,7 +207,7 @@ impl Writes for SqliteWrites<'_> {
         Ok(())
     }
 
-    fn keep_answer(&mut self, claim: &Claim, answer: &str) -> Result<(), StoreError> {
+    fn store_answer(&mut self, claim: &Claim, answer: &str) -> Result<(), StoreError> {
         let updated = self
             .prepared("UPDATE runs SET answer = ?3 WHERE id = ?1 AND claim = ?2")?
             .execute(params![claim.id.as_str(), claim.number, answer])?;

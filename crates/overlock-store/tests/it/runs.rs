@@ -247,7 +247,7 @@ pub(crate) fn an_ended_run_equals_one_recorded_step_by_step(fresh: &Fresh) {
         outcome: "an outcome",
     };
     store
-        .together(|writes| writes.tell(&ended))
+        .together(|writes| writes.add_ended(&ended))
         .and_then(|added| added)
         .expect("a recorded run");
     let mut read = read(&*store, &id);
@@ -277,7 +277,7 @@ pub(crate) fn ended_runs_in_one_transaction_do_not_mix(fresh: &Fresh) {
                 at: u64::from(number) + 1,
                 outcome: &outcome,
             };
-            added.push(writes.tell(&run).is_ok());
+            added.push(writes.add_ended(&run).is_ok());
         }
         added
     });
@@ -307,26 +307,29 @@ pub(crate) fn ended_runs_in_one_transaction_do_not_mix(fresh: &Fresh) {
 pub(crate) fn a_key_begins_one_run(fresh: &Fresh) {
     let store = fresh.again();
     let begin_once = |at, key, digest| begin_once(&*store, at, key, digest);
-    let Begun::Now(claim) = begin_once(1000, "key", "this") else {
+    let Begun::Started(claim) = begin_once(1000, "key", "this") else {
         panic!("a new key");
     };
     assert_eq!(
         begin_once(2000, "key", "this"),
-        Begun::Before(claim.id().clone())
+        Begun::Exists(claim.id().clone())
     );
-    assert_eq!(begin_once(3000, "key", "that"), Begun::Otherwise);
-    assert!(matches!(begin_once(4000, "other", "that"), Begun::Now(_)));
+    assert_eq!(begin_once(3000, "key", "that"), Begun::Mismatch);
+    assert!(matches!(
+        begin_once(4000, "other", "that"),
+        Begun::Started(_)
+    ));
     assert_eq!(store.latest(10).expect("a list").len(), 2);
 }
 
 pub(crate) fn keys_have_any_length(fresh: &Fresh) {
     let [key, other] = [1, 2].map(crate::sketch::long_name);
     let begin_once = |at, key| begin_once(&*fresh.store, at, key, "this");
-    let Begun::Now(claim) = begin_once(1000, &key) else {
+    let Begun::Started(claim) = begin_once(1000, &key) else {
         panic!("a new key");
     };
-    assert_eq!(begin_once(2000, &key), Begun::Before(claim.id().clone()));
-    assert!(matches!(begin_once(3000, &other), Begun::Now(_)));
+    assert_eq!(begin_once(2000, &key), Begun::Exists(claim.id().clone()));
+    assert!(matches!(begin_once(3000, &other), Begun::Started(_)));
 }
 
 pub(crate) fn a_rejected_write_does_not_affect_others_in_its_transaction(fresh: &Fresh) {
@@ -336,7 +339,7 @@ pub(crate) fn a_rejected_write_does_not_affect_others_in_its_transaction(fresh: 
         [
             writes.add_step(&one, 1, "one"),
             writes.add_step(&two, 5, "out of order"),
-            writes.keep_answer(&one, "the answer"),
+            writes.store_answer(&one, "the answer"),
             writes.end(&one, 3000, "complete"),
         ]
         .map(|result| result.is_ok())
@@ -365,7 +368,7 @@ pub(crate) fn stores_any_text(fresh: &Fresh) {
         let claim = store.begin(&run).expect("a run begins");
         store.add_step(&claim, 1, &texts[4]).expect("a step");
         store.end(&claim, count, &texts[5]).expect("an end");
-        let stored = store.together(|writes| writes.keep_answer(&claim, &texts[6]));
+        let stored = store.together(|writes| writes.store_answer(&claim, &texts[6]));
         stored.expect("a commit").expect("an answer");
         let read = read(&*store, &id);
         let read = [
@@ -402,7 +405,7 @@ pub(crate) fn an_id_is_used_once(fresh: &Fresh) {
         [
             writes.begin(&run).map(drop),
             writes.begin_once("key", "digest", &run).map(drop),
-            writes.tell(&ended),
+            writes.add_ended(&ended),
             // The rejected writes do not affect this one.
             writes.begin(&new_run(&other, 5000)).map(drop),
         ]
@@ -421,7 +424,7 @@ pub(crate) fn an_id_is_used_once(fresh: &Fresh) {
     read(&*store, &other);
     assert!(matches!(
         begin_once(&*store, 9000, "key", "digest"),
-        Begun::Now(_)
+        Begun::Started(_)
     ));
 }
 
@@ -443,21 +446,21 @@ pub(crate) fn concurrent_begins_with_one_key_begin_one_run(fresh: &Fresh) {
         let now: Vec<&Claim> = begun
             .iter()
             .filter_map(|begun| match begun {
-                Begun::Now(claim) => Some(claim),
+                Begun::Started(claim) => Some(claim),
                 _ => None,
             })
             .collect();
         assert_eq!(now.len(), 1, "{begun:?}");
         for begun in &begun {
             match begun {
-                Begun::Now(_) | Begun::Meanwhile => {}
-                Begun::Before(id) => assert_eq!(id, now[0].id()),
-                Begun::Otherwise => panic!("the digests are equal"),
+                Begun::Started(_) | Begun::Concurrent => {}
+                Begun::Exists(id) => assert_eq!(id, now[0].id()),
+                Begun::Mismatch => panic!("the digests are equal"),
             }
         }
         // Afterwards the key is known everywhere.
         let again = begin_once(&*stores[0], 900_000 + round, &key, "digest");
-        assert_eq!(again, Begun::Before(now[0].id().clone()));
+        assert_eq!(again, Begun::Exists(now[0].id().clone()));
     }
 }
 
@@ -496,7 +499,9 @@ pub(crate) fn keys_in_different_order_do_not_deadlock(fresh: &Fresh) {
             .collect()
     });
     let now = results.iter().flatten();
-    let now = now.filter(|begun| matches!(begun, Begun::Now(_))).count();
+    let now = now
+        .filter(|begun| matches!(begun, Begun::Started(_)))
+        .count();
     assert_eq!(now, keys.len(), "{results:?}");
 }
 

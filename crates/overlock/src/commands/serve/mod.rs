@@ -251,13 +251,13 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
     listen().map_err(|source| Failure::Listen { address, source })
 }
 
-/// Serves until the first signal, then until the running requests are done or a second signal comes.
 /// Logs an entry as one line of JSON.
 fn log_json(entry: &impl Serialize) {
     let entry = serde_json::to_string(entry).expect("an entry is plain data");
     Notes::new().line(entry);
 }
 
+/// Serves until the first signal, then until the running requests are done or a second signal comes.
 async fn serve(gateway: Gateway, listener: TcpListener, notes: &mut Notes) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let (stop, stopped) = oneshot::channel();
