@@ -29,20 +29,23 @@ pub struct StreamingAnswer {
 #[derive(Debug)]
 enum AnswerKind {
     Document(Box<StreamingDocument>),
-    /// A continuation that may begin by repeating the end of the text.
+    /// The continuation of a text, which may begin with a repetition.
     Text {
-        before: String,
-        held: String,
-        is_stable: bool,
-    },
-    /// A continuation of a prefill.
-    PrefilledText {
-        prefill: TextPrefill,
+        start: TextStart,
         held: String,
         is_stable: bool,
     },
     /// An answer that can be joined only when it is complete.
     Unclear,
+}
+
+/// What the continuation of a text may repeat.
+#[derive(Debug)]
+enum TextStart {
+    /// The end of this text.
+    Overlap(String),
+    /// The prefill of the call.
+    Prefill(TextPrefill),
 }
 
 /// A first line that may be incomplete.
@@ -71,46 +74,43 @@ impl StreamingAnswer {
             overlap: ask.overlap.clone(),
             text: String::new(),
         });
+        let filter = base.map(|_| MarkerFilter::new(ask.marker.clone()));
+        Self {
+            label,
+            ..Self::of_kind(kind, filter)
+        }
+    }
+
+    fn of_kind(kind: AnswerKind, filter: Option<MarkerFilter>) -> Self {
         Self {
             kind,
-            filter: base.map(|_| MarkerFilter::new(ask.marker.clone())),
+            filter,
             has_streamed: false,
-            label,
+            label: None,
             start: 0,
         }
+    }
+
+    fn of_text_start(start: TextStart, filter: Option<MarkerFilter>) -> Self {
+        let kind = AnswerKind::Text {
+            start,
+            held: String::new(),
+            is_stable: false,
+        };
+        Self::of_kind(kind, filter)
     }
 
     /// An answer that continues a text.
     pub(crate) fn of_text(before: &str, marker: &Marker) -> Self {
         let start = before.len().saturating_sub(LONGEST_REPETITION);
         let before = before[before.ceil_char_boundary(start)..].to_owned();
-        Self {
-            kind: AnswerKind::Text {
-                before,
-                held: String::new(),
-                is_stable: false,
-            },
-            filter: Some(MarkerFilter::new(marker.clone())),
-            has_streamed: false,
-            label: None,
-            start: 0,
-        }
+        let filter = MarkerFilter::new(marker.clone());
+        Self::of_text_start(TextStart::Overlap(before), Some(filter))
     }
 
-    /// An answer that continues a prefill.
+    /// An answer that continues a prefill. Its prompt has no markers.
     pub(crate) fn after_prefill(prefill: TextPrefill) -> Self {
-        Self {
-            kind: AnswerKind::PrefilledText {
-                prefill,
-                held: String::new(),
-                is_stable: false,
-            },
-            // Such a prompt has no markers.
-            filter: None,
-            has_streamed: false,
-            label: None,
-            start: 0,
-        }
+        Self::of_text_start(TextStart::Prefill(prefill), None)
     }
 
     /// Takes the next piece and returns the text that is now stable.
@@ -132,36 +132,18 @@ impl StreamingAnswer {
             AnswerKind::Unclear => return String::new(),
             AnswerKind::Text {
                 is_stable: true, ..
-            }
-            | AnswerKind::PrefilledText {
-                is_stable: true, ..
             } => return piece.to_owned(),
-            AnswerKind::PrefilledText {
-                prefill,
-                held,
-                is_stable,
-            } => {
-                held.push_str(piece);
-                *is_stable = !prefill.may_repeat(held);
-                return if *is_stable {
-                    prefill.new_text(held).to_owned()
-                } else {
-                    String::new()
-                };
-            }
             AnswerKind::Text {
-                before,
+                start,
                 held,
                 is_stable,
             } => {
                 held.push_str(piece);
-                // The requested overlap is complete, or the text is too long to be a repetition.
-                *is_stable =
-                    held.starts_with(expected_overlap(before)) || held.len() >= LONGEST_REPETITION;
-                if !*is_stable {
+                let Some(repeated) = start.repeated_len(held) else {
                     return String::new();
-                }
-                return held.split_off(repeated_len(before, held));
+                };
+                *is_stable = true;
+                return held.split_off(repeated);
             }
         };
         let Some(label) = &mut self.label else {
@@ -214,6 +196,26 @@ impl StreamingAnswer {
             answer.push_str(&text);
         }
         answer
+    }
+}
+
+impl TextStart {
+    /// How many bytes at the start of an answer are repeated; `None` until that is certain.
+    fn repeated_len(&self, answer: &str) -> Option<usize> {
+        match self {
+            Self::Prefill(prefill) => {
+                let repeated = || answer.len() - prefill.new_text(answer).len();
+                (!prefill.may_repeat(answer)).then(repeated)
+            }
+            // The overlap is complete, or the text is too long to be a repetition.
+            Self::Overlap(before)
+                if answer.starts_with(expected_overlap(before))
+                    || answer.len() >= LONGEST_REPETITION =>
+            {
+                Some(repeated_len(before, answer))
+            }
+            Self::Overlap(_) => None,
+        }
     }
 }
 

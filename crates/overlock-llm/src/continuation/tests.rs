@@ -11,6 +11,17 @@ fn run() -> Continuation {
     Continuation::new(ContinuationOptions::default())
 }
 
+fn run_with(ways: Vec<Strategy>) -> Continuation {
+    Continuation::new(ContinuationOptions {
+        ways,
+        ..ContinuationOptions::default()
+    })
+}
+
+fn reason(run: &Continuation) -> Option<Reason> {
+    run.outcome().and_then(Outcome::reason)
+}
+
 /// Answers the next call; returns the call and the step.
 fn answer(run: &mut Continuation, text: &str) -> (NextCall, Step) {
     let ask = run.next().expect("it has not ended");
@@ -221,10 +232,7 @@ fn an_answer_that_only_repeats_is_no_progress() {
         let (_, step) = answer(&mut run, text);
         assert_eq!(failure(&step), Some(&Failure::Repeat));
     }
-    assert_eq!(
-        run.outcome().and_then(Outcome::reason),
-        Some(Reason::NoProgress)
-    );
+    assert_eq!(reason(&run), Some(Reason::NoProgress));
 }
 
 #[test]
@@ -262,10 +270,7 @@ fn brackets_in_prose_are_not_a_document() {
 
 #[test]
 fn an_answer_is_accepted_once_and_only_when_expected() {
-    let mut run = Continuation::new(ContinuationOptions {
-        ways: vec![Strategy::Prefill],
-        ..ContinuationOptions::default()
-    });
+    let mut run = run_with(vec![Strategy::Prefill]);
     answer(&mut run, "[1");
     let (ask, _) = answer(&mut run, ", 2");
     let again = ModelOutput::new(b", 2", 1);
@@ -287,10 +292,7 @@ fn an_answer_is_accepted_once_and_only_when_expected() {
 
 /// A run in three answers, and its steps.
 fn recorded() -> (Continuation, Vec<Step>) {
-    let mut run = Continuation::new(ContinuationOptions {
-        ways: vec![Strategy::Prefill],
-        ..ContinuationOptions::default()
-    });
+    let mut run = run_with(vec![Strategy::Prefill]);
     let texts = [&DOCUMENT[..100], &DOCUMENT[100..140], &DOCUMENT[140..]];
     let steps = texts.map(|text| answer(&mut run, text).1).to_vec();
     assert_eq!(run.text(), DOCUMENT);
@@ -439,10 +441,7 @@ fn incomplete_json_on_the_first_iteration_accumulates() {
 
 #[test]
 fn an_exact_continuation_is_joined_without_doubling() {
-    let mut run = Continuation::new(ContinuationOptions {
-        ways: vec![Strategy::Prefill],
-        ..ContinuationOptions::default()
-    });
+    let mut run = run_with(vec![Strategy::Prefill]);
     answer(&mut run, &DOCUMENT[..100]);
     answer(&mut run, &DOCUMENT[100..]);
     assert_eq!(
@@ -488,10 +487,11 @@ fn several_iterations_accumulate() {
 
 #[test]
 fn the_next_strategy_is_tried_after_a_failure_and_kept_if_it_works() {
-    let mut run = Continuation::new(ContinuationOptions {
-        ways: vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder],
-        ..ContinuationOptions::default()
-    });
+    let mut run = run_with(vec![
+        Strategy::Prefill,
+        Strategy::Overlap,
+        Strategy::Remainder,
+    ]);
     answer(&mut run, r#"{"rows": [{"id": 1}, {"id": 2}, "#);
     let (ask, _) = answer(&mut run, "I cannot do that.");
     assert_eq!(ask.way, Some(Strategy::Prefill));
@@ -570,7 +570,7 @@ fn if_every_strategy_is_rejected_the_run_ends_with_a_model_error() {
     answer(&mut run, &DOCUMENT[..120]);
     assert_eq!(reject(&mut run).way, Some(Strategy::Overlap));
     assert_eq!(reject(&mut run).way, Some(Strategy::Remainder));
-    let reason = run.outcome().and_then(Outcome::reason);
+    let reason = reason(&run);
     assert_eq!(reason, Some(Reason::ModelError));
     assert!(run.last_valid_complete_part().is_some());
     run.try_again();
@@ -612,7 +612,7 @@ fn check_claims(patience: u32, claims: &[&str], ended_after: Option<usize>) {
         assert!(ask.wants == Wants::ProgressAndDocument);
         let (_, step) = answer(&mut run, &format!("{claim}{}, {index}", ask.overlap));
         assert_eq!(failure(&step), None, "{step:?}");
-        let ended = run.outcome().and_then(Outcome::reason) == Some(Reason::KpiStalled);
+        let ended = reason(&run) == Some(Reason::KpiStalled);
         assert_eq!(ended, ended_after == Some(index + 1), "after {claim:?}");
         if ended {
             break;
@@ -714,7 +714,7 @@ fn a_count_that_falls_ends_the_run() {
     second.progress = Progress::Fell;
     let resumed = Continuation::resume(run.options().clone(), [&first, &second]);
     let resumed = resumed.expect("all steps are there");
-    let reason = resumed.outcome().and_then(Outcome::reason);
+    let reason = reason(&resumed);
     assert_eq!(reason, Some(Reason::KpiStalled));
 }
 
@@ -749,7 +749,7 @@ fn counts_kpis_in_the_document() {
     answer(&mut run, "5");
     assert_eq!(run.outcome(), None);
     answer(&mut run, "6");
-    let reason = run.outcome().and_then(Outcome::reason);
+    let reason = reason(&run);
     assert_eq!(
         reason,
         Some(Reason::KpiStalled),
@@ -791,7 +791,7 @@ fn the_model_is_asked_once_which_kpis_to_count() {
     assert_eq!(step.progress, Progress::Rose);
     answer(&mut run, "4");
     answer(&mut run, "5");
-    let reason = run.outcome().and_then(Outcome::reason);
+    let reason = reason(&run);
     assert_eq!(reason, Some(Reason::KpiStalled));
 }
 
@@ -886,7 +886,7 @@ fn ends_at_the_limit_of_iterations() {
     for text in ["[1", ", 2", ", 3"] {
         answer(&mut run, text);
     }
-    let reason = run.outcome().and_then(Outcome::reason);
+    let reason = reason(&run);
     assert_eq!(reason, Some(Reason::IterationLimit));
     assert_eq!(run.last_valid_complete_part().as_deref(), Some("[1, 2]"));
 }
@@ -901,10 +901,7 @@ fn ends_at_the_limit_of_tokens() {
     answer(&mut run, "[1");
     assert_eq!(run.outcome(), None);
     answer(&mut run, ", 2");
-    assert_eq!(
-        run.outcome().and_then(Outcome::reason),
-        Some(Reason::TokenLimit)
-    );
+    assert_eq!(reason(&run), Some(Reason::TokenLimit));
 }
 
 #[test]
@@ -922,16 +919,10 @@ fn a_last_answer_that_completes_the_document_takes_precedence_over_limits() {
 fn a_stopped_run_keeps_its_document() {
     let mut run = cut_at(120);
     run.stop(Reason::Deadline);
-    assert_eq!(
-        run.outcome().and_then(Outcome::reason),
-        Some(Reason::Deadline)
-    );
+    assert_eq!(reason(&run), Some(Reason::Deadline));
     assert!(run.last_valid_complete_part().is_some());
     run.stop(Reason::Cancelled);
-    assert_eq!(
-        run.outcome().and_then(Outcome::reason),
-        Some(Reason::Deadline)
-    );
+    assert_eq!(reason(&run), Some(Reason::Deadline));
 
     let mut nothing = self::run();
     nothing.stop(Reason::ModelError);
@@ -1179,7 +1170,7 @@ fn a_loop_ends_the_run_and_is_removed() {
     let text = format!("{head}{}", RIVER.repeat(60));
     for piece in [50, 200, 333] {
         let (run, steps) = run_in_pieces(&text, piece, false);
-        let reason = run.outcome().and_then(Outcome::reason);
+        let reason = reason(&run);
         assert_eq!(reason, Some(Reason::Repeating), "{piece}");
         assert_eq!(run.text(), format!("{head}{}", RIVER.trim_end_matches(',')));
         let resumed = Continuation::resume(run.options().clone(), &steps).expect("its steps");
@@ -1211,7 +1202,7 @@ fn equal_items_that_a_schema_requires_are_not_a_loop() {
 fn a_streamed_loop_is_not_removed() {
     let text = format!("[{}", RIVER.repeat(60));
     let (run, steps) = run_in_pieces(&text, 200, true);
-    let reason = run.outcome().and_then(Outcome::reason);
+    let reason = reason(&run);
     assert_eq!(reason, Some(Reason::Repeating));
     assert_eq!(run.text(), &text[..200 * steps.len()]);
 }
@@ -1224,7 +1215,7 @@ fn tables_with_equal_rows_are_not_a_loop() {
     let few = RIVER.repeat(23);
     for text in [counted, equal, few] {
         let (run, _) = run_in_pieces(&format!("[{text}"), 100, false);
-        let reason = run.outcome().and_then(Outcome::reason);
+        let reason = reason(&run);
         assert_ne!(reason, Some(Reason::Repeating), "{}", run.text());
     }
 }

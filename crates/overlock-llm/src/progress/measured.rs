@@ -16,17 +16,18 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), overlock_llm::KpiPathError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "KpiFields", into = "KpiFields")]
+#[serde(try_from = "KpiFields")]
 pub struct MeasuredKpi {
     /// The name.
     pub id: String,
     /// A description for the user.
     pub description: String,
+    json_path: String,
     /// The target.
     pub target_value: u64,
     /// The current count.
     pub current_value: u64,
-    json_path: String,
+    #[serde(skip_serializing)]
     path: Path,
 }
 
@@ -68,8 +69,8 @@ impl MeasuredKpi {
     }
 }
 
-/// The JSON form of a KPI.
-#[derive(Serialize, Deserialize)]
+/// The JSON form of a KPI, before its path is parsed.
+#[derive(Deserialize)]
 struct KpiFields {
     id: String,
     #[serde(default)]
@@ -94,18 +95,6 @@ impl TryFrom<KpiFields> for MeasuredKpi {
             current_value: fields.current_value,
             ..kpi
         })
-    }
-}
-
-impl From<MeasuredKpi> for KpiFields {
-    fn from(kpi: MeasuredKpi) -> Self {
-        Self {
-            id: kpi.id,
-            description: kpi.description,
-            json_path: kpi.json_path,
-            target_value: kpi.target_value,
-            current_value: kpi.current_value,
-        }
     }
 }
 

@@ -69,8 +69,35 @@ pub fn first_call(
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
-    let plan = plan(request, &Extras::default(), counter, options)?;
-    Ok(fitted(plan, request.clone(), None))
+    fit(request.clone(), counter, options)
+}
+
+fn fit(
+    request: ChatRequest,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
+) -> Result<FittedCall, PromptError> {
+    let plan = plan(&request, &Extras::default(), counter, options)?;
+    Ok(fitted(plan, request, None))
+}
+
+/// The request with changes to its JSON. The caller's open turn stays marked as open, so that a
+/// plan does not drop it.
+fn edited(
+    request: &ChatRequest,
+    edit: impl FnOnce(&mut Value),
+) -> Result<ChatRequest, RequestError> {
+    let mut value = request.clone().into_value();
+    edit(&mut value);
+    Ok(ChatRequest::from_value(value)?.with_open_turn(request.open_turn()))
+}
+
+/// Appends the model's own answer and the instructions for the next one.
+fn push_turn(request: &mut Value, answer: &str, words: &str) {
+    if let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) {
+        messages.push(json!({ "role": "assistant", "content": answer }));
+        messages.push(json!({ "role": "user", "content": words }));
+    }
 }
 
 /// How many times longer an answer may be than the one before, which was too short to bring
@@ -94,16 +121,15 @@ fn with_longer_answer(
 
 /// The request with an answer limit of at least this many tokens, if it has one.
 fn with_least_limit(request: &ChatRequest, least: u64) -> Result<ChatRequest, RequestError> {
-    let open_turn = request.open_turn();
-    let mut request = request.clone().into_value();
-    for name in ["max_tokens", "max_completion_tokens"] {
-        if let Some(limit) = request.get_mut(name)
-            && limit.as_u64().is_some_and(|limit| limit < least)
-        {
-            *limit = json!(least);
+    edited(request, |request| {
+        for name in ["max_tokens", "max_completion_tokens"] {
+            if let Some(limit) = request.get_mut(name)
+                && limit.as_u64().is_some_and(|limit| limit < least)
+            {
+                *limit = json!(least);
+            }
         }
-    }
-    Ok(ChatRequest::from_value(request)?.with_open_turn(open_turn))
+    })
 }
 
 /// The next call of a run: for the rest of the document, or for all of it if none has begun.
@@ -151,9 +177,7 @@ pub fn next_call(
                 words(run, base, ask, outline)
             }
         };
-        let asked = with_words(request, ask, &words)?;
-        let plan = plan(&asked, &Extras::default(), counter, options)?;
-        Ok::<_, PromptError>(fitted(plan, asked, None))
+        fit(with_words(request, ask, &words)?, counter, options)
     };
     // The call without an outline, made only if it is needed.
     let mut without = None;
@@ -241,20 +265,16 @@ pub(crate) fn text_prefill_call(
 pub(crate) fn text_call(
     run: &TextContinuation,
     request: &ChatRequest,
-    plan: impl FnOnce(&ChatRequest) -> Result<Plan, PlanError>,
+    counter: &ChatCounter<'_>,
+    options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
-    let open_turn = request.open_turn();
-    let mut request = request.clone().into_value();
-    if let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) {
-        let text = run.text();
-        let shown = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_TEXT));
-        messages.push(json!({ "role": "assistant", "content": &text[shown..] }));
-        messages
-            .push(json!({ "role": "user", "content": text_words(run.overlap(), run.marker()) }));
-    }
-    let request = ChatRequest::from_value(request)?.with_open_turn(open_turn);
-    let plan = plan(&request)?;
-    Ok(fitted(plan, request, None))
+    let text = run.text();
+    let shown = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_TEXT));
+    let words = text_words(run.overlap(), run.marker());
+    let request = edited(request, |request| {
+        push_turn(request, &text[shown..], &words);
+    })?;
+    fit(request, counter, options)
 }
 
 /// The call for a correction of a complete document that violates its schema.
@@ -268,15 +288,9 @@ pub(crate) fn correction_call(
     // The document may come from several answers, but its correction must fit one.
     let needed = counter.text(run.text()).saturating_mul(2);
     let request = with_least_limit(request, needed)?;
-    let open_turn = request.open_turn();
-    let mut request = request.into_value();
-    if let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) {
-        messages.push(json!({ "role": "assistant", "content": run.text() }));
-        messages.push(json!({ "role": "user", "content": correction_words(violation) }));
-    }
-    let request = ChatRequest::from_value(request)?.with_open_turn(open_turn);
-    let plan = plan(&request, &Extras::default(), counter, options)?;
-    Ok(fitted(plan, request, None))
+    let words = correction_words(violation);
+    let request = edited(&request, |request| push_turn(request, run.text(), &words))?;
+    fit(request, counter, options)
 }
 
 /// The most tokens that a prefill takes in addition to its text.
@@ -298,22 +312,23 @@ fn fitted(plan: Plan, request: ChatRequest, prefill: Option<String>) -> FittedCa
     }
 }
 
-/// The request with instructions at the end of its last message. The caller's open turn stays
-/// marked as open, so that a plan does not drop it.
+/// The request with instructions at the end of its last message.
 pub(super) fn with_words(
     request: &ChatRequest,
     ask: &NextCall,
     words: &str,
 ) -> Result<ChatRequest, RequestError> {
-    let open_turn = request.open_turn();
-    let mut request = request.clone().into_value();
-    // Only a remainder is a document in the caller's response format.
-    if !ask.way.is_some_and(Strategy::keeps_response_format)
-        && let Some(members) = request.as_object_mut()
-    {
-        members.remove("response_format");
-    }
-    if let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) {
+    edited(request, |request| {
+        // Only a remainder is a document in the caller's response format.
+        if !ask.way.is_some_and(Strategy::keeps_response_format)
+            && let Some(members) = request.as_object_mut()
+        {
+            members.remove("response_format");
+        }
+        let messages = request.get_mut("messages").and_then(Value::as_array_mut);
+        let Some(messages) = messages else {
+            return;
+        };
         let last = messages
             .last_mut()
             .filter(|message| message["role"] == "user");
@@ -325,6 +340,5 @@ pub(super) fn with_words(
             Some(Value::Array(parts)) => parts.push(json!({ "type": "text", "text": words })),
             _ => messages.push(json!({ "role": "user", "content": words })),
         }
-    }
-    Ok(ChatRequest::from_value(request)?.with_open_turn(open_turn))
+    })
 }

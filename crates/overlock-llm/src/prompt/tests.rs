@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::wire::chat::ChatRequest;
-use overlock_budget::{ChatCounter, Extras, Found, Models, PlanOptions, plan};
+use overlock_budget::{ChatCounter, Found, Models, PlanOptions};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -211,9 +211,7 @@ fn the_callers_open_turn_is_never_dropped() {
         can_prefill: false,
     };
     let text = TextContinuation::new(cut, 80, text_options);
-    let most = options(1000);
-    let planned = |request: &ChatRequest| plan(request, &Extras::default(), &counter, &most);
-    let refused = text_call(&text, &request, planned);
+    let refused = text_call(&text, &request, &counter, &options(1000));
     assert!(matches!(refused, Err(PromptError::Window(_))));
 }
 

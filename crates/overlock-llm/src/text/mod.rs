@@ -9,8 +9,6 @@ mod tests;
 
 use std::ops::RangeInclusive;
 
-use overlock_budget::{Extras, plan};
-
 use crate::backend::Usage;
 use crate::complete::{CallEnd, Collected, Drive, Observe, SHORTEST_ECHO, StopCause, after_echo};
 use crate::continuation::blank::{after_blank, split_blank};
@@ -204,9 +202,7 @@ impl TextContinuation {
         if self.way == Strategy::Prefill {
             return text_prefill_call(&self.text, drive.request, drive.counter, drive.plan);
         }
-        text_call(self, drive.request, |request| {
-            plan(request, &Extras::default(), drive.counter, drive.plan)
-        })
+        text_call(self, drive.request, drive.counter, drive.plan)
     }
 
     fn is_within_limits(&self) -> bool {

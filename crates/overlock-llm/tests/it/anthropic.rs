@@ -3,12 +3,13 @@
 use futures_util::StreamExt;
 use overlock_llm::testing::{Behaviour, Fault, Script, ScriptedServer};
 use overlock_llm::{
-    Anthropic, Backend, BackendError, Call, ContinuationOptions, Event, Http, Kpi, Outcome, Reason,
+    Anthropic, Backend, BackendError, Call, ContinuationOptions, Event, Http, Kpi, Reason,
     StopCause, Strategy, Timeouts, Usage,
 };
 use serde_json::{Value, json};
 
 use crate::http::{Api, Trial, check_whole, rejected_strategies};
+use crate::runtime;
 
 fn trial(ways: &[Strategy], faults: Vec<Option<Fault>>) -> Trial {
     Trial {
@@ -29,10 +30,7 @@ fn call(
     request: Value,
     fault: Option<Fault>,
 ) -> (Result<Vec<Event>, BackendError>, Vec<Value>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = runtime();
     let Value::Object(request) = request else {
         panic!("a request is an object");
     };
@@ -163,7 +161,7 @@ fn an_error_in_the_stream_cuts_the_answer() {
 #[test]
 fn an_error_body_with_status_200_is_an_error() {
     let ended = trial(&[Strategy::Overlap], vec![Some(Fault::ErrorBody); 9]).run();
-    let reason = ended.run.outcome().and_then(Outcome::reason);
+    let reason = ended.reason();
     assert_eq!(reason, Some(Reason::ModelError));
     let Some(StopCause::Backend {
         error: BackendError::Status { status, .. },

@@ -13,7 +13,7 @@ use overlock_llm::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{Recorder, report};
+use crate::{Recorder, report, runtime};
 
 /// The conditions of a run.
 pub(crate) struct Trial {
@@ -71,12 +71,24 @@ pub(crate) struct TrialResult {
     pub(crate) learnt: StrategyResults,
 }
 
+impl TrialResult {
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        self.run.outcome().and_then(Outcome::reason)
+    }
+}
+
+/// Runs with these faults in the calls, one after the other.
+fn run_with(faults: Vec<Option<Fault>>) -> TrialResult {
+    let trial = Trial {
+        faults,
+        ..Trial::default()
+    };
+    trial.run()
+}
+
 impl Trial {
     pub(crate) fn run(self) -> TrialResult {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime = runtime();
         runtime.block_on(self.drive())
     }
 
@@ -185,11 +197,7 @@ pub(crate) fn check_whole(ended: &TrialResult) {
 /// A run with a fault in its second call that still completes the document.
 #[track_caller]
 fn check_survived(fault: Fault) -> TrialResult {
-    let ended = Trial {
-        faults: vec![None, Some(fault)],
-        ..Trial::default()
-    }
-    .run();
+    let ended = run_with(vec![None, Some(fault)]);
     check_whole(&ended);
     assert_ne!(
         ended.learnt.worked(Strategy::Overlap),
@@ -336,10 +344,7 @@ fn an_anthropic_model_without_prefill_support_gets_no_prefill() {
         request: serde_json::Map::new(),
         prefill: Some("[1".to_owned()),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = runtime();
     let server = server.expect("an address");
     let answer = runtime.block_on(server.call(call));
     let error = answer.err().expect("it is refused");
@@ -390,21 +395,14 @@ fn a_transient_error_is_retried_and_reported() {
 
 #[test]
 fn a_permanent_error_keeps_the_document() {
-    let ended = Trial {
-        faults: vec![None, Some(Fault::Status(403, None))],
-        ..Trial::default()
-    }
-    .run();
+    let ended = run_with(vec![None, Some(Fault::Status(403, None))]);
     check_model_error(&ended, 403);
     assert_eq!(ended.calls, 2);
 }
 
 #[track_caller]
 fn check_model_error(ended: &TrialResult, expected: u16) {
-    assert_eq!(
-        ended.run.outcome().and_then(Outcome::reason),
-        Some(Reason::ModelError)
-    );
+    assert_eq!(ended.reason(), Some(Reason::ModelError));
     let Some(StopCause::Backend {
         error: BackendError::Status { status, .. },
         ..
@@ -462,11 +460,7 @@ fn a_rejected_strategy_is_followed_by_the_next() {
 #[test]
 fn a_rejected_overlap_is_followed_by_the_remainder() {
     for status in [400, 422] {
-        let ended = Trial {
-            faults: vec![None, Some(Fault::Status(status, None))],
-            ..Trial::default()
-        }
-        .run();
+        let ended = run_with(vec![None, Some(Fault::Status(status, None))]);
         assert_eq!(rejected_strategies(&ended), [Strategy::Overlap]);
         assert_eq!(ended.run.outcome(), Some(&Outcome::Complete));
         let parse = |text: &str| serde_json::from_str::<Value>(text).expect("valid");
@@ -476,14 +470,12 @@ fn a_rejected_overlap_is_followed_by_the_remainder() {
 
 #[test]
 fn if_every_strategy_is_rejected_the_document_is_kept() {
-    let ended = Trial {
-        faults: [None]
+    let ended = run_with(
+        [None]
             .into_iter()
             .chain([Some(Fault::Status(400, None)); 9])
             .collect(),
-        ..Trial::default()
-    }
-    .run();
+    );
     check_model_error(&ended, 400);
     assert_eq!(
         rejected_strategies(&ended),
@@ -495,16 +487,9 @@ fn if_every_strategy_is_rejected_the_document_is_kept() {
 
 #[test]
 fn a_rejected_first_call_is_a_model_error() {
-    let ended = Trial {
-        faults: vec![Some(Fault::Status(400, None))],
-        ..Trial::default()
-    }
-    .run();
+    let ended = run_with(vec![Some(Fault::Status(400, None))]);
     assert_eq!((ended.calls, ended.run.iterations()), (1, 0));
-    assert_eq!(
-        ended.run.outcome().and_then(Outcome::reason),
-        Some(Reason::ModelError)
-    );
+    assert_eq!(ended.reason(), Some(Reason::ModelError));
 }
 
 #[test]
@@ -541,22 +526,14 @@ fn the_model_proposes_kpis() {
 
 #[test]
 fn surrogate_pairs_split_between_events_are_joined() {
-    let ended = Trial {
-        faults: vec![Some(Fault::TornCharacters); 50],
-        ..Trial::default()
-    }
-    .run();
+    let ended = run_with(vec![Some(Fault::TornCharacters); 50]);
     assert!(ended.document.contains('🚀'));
     check_whole(&ended);
 }
 
 #[test]
 fn retries_are_limited() {
-    let ended = Trial {
-        faults: vec![Some(Fault::Status(500, None)); 50],
-        ..Trial::default()
-    }
-    .run();
+    let ended = run_with(vec![Some(Fault::Status(500, None)); 50]);
     assert_eq!(ended.run.outcome().map(Outcome::name), Some("failed"));
     assert_eq!(ended.calls, 4, "one call and three retries");
 }
@@ -596,12 +573,8 @@ fn a_connection_that_stays_open_does_not_break_an_ended_answer() {
 /// A run that a fault in its second call ends; returns the error message.
 #[track_caller]
 fn check_given_up(fault: Fault, calls: usize) -> String {
-    let ended = Trial {
-        faults: vec![None, Some(fault)],
-        ..Trial::default()
-    }
-    .run();
-    let reason = ended.run.outcome().and_then(Outcome::reason);
+    let ended = run_with(vec![None, Some(fault)]);
+    let reason = ended.reason();
     assert_eq!(
         (reason, ended.calls),
         (Some(Reason::ModelError), calls),
@@ -677,11 +650,7 @@ fn the_error_that_interrupted_an_answer_is_reported() {
 
 #[test]
 fn finish_reasons_and_refusals_are_reported() {
-    let ended = Trial {
-        faults: vec![Some(Fault::Declines)],
-        ..Trial::default()
-    }
-    .run();
+    let ended = run_with(vec![Some(Fault::Declines)]);
     check_whole(&ended);
     let warnings = ended.steps[0].warnings().join("; ");
     assert!(
@@ -715,7 +684,7 @@ fn the_providers_usage_counts_against_the_token_limit() {
         ..Trial::default()
     }
     .run();
-    let reason = ended.run.outcome().and_then(Outcome::reason);
+    let reason = ended.reason();
     assert_eq!(reason, Some(Reason::TokenLimit));
     assert!(ended.run.output_tokens() * 4 >= ended.run.text().len() as u64);
     let mut left = MOST;
@@ -750,15 +719,8 @@ fn a_short_answer_has_a_short_overlap() {
 
 #[test]
 fn an_error_body_with_status_200_is_an_error() {
-    let ended = Trial {
-        faults: vec![None, Some(Fault::ErrorBody)],
-        ..Trial::default()
-    }
-    .run();
-    assert_eq!(
-        ended.run.outcome().and_then(Outcome::reason),
-        Some(Reason::ModelError)
-    );
+    let ended = run_with(vec![None, Some(Fault::ErrorBody)]);
+    assert_eq!(ended.reason(), Some(Reason::ModelError));
     let Some(StopCause::Backend { error, .. }) = ended.stop_cause else {
         panic!("{:?}", ended.stop_cause);
     };
@@ -767,11 +729,7 @@ fn an_error_body_with_status_200_is_an_error() {
 
 #[test]
 fn a_server_that_never_answers_is_given_up() {
-    let ended = Trial {
-        faults: vec![Some(Fault::NoAnswer); 10],
-        ..Trial::default()
-    }
-    .run();
+    let ended = run_with(vec![Some(Fault::NoAnswer); 10]);
     let timed_out = matches!(
         ended.stop_cause,
         Some(StopCause::Backend {
@@ -787,11 +745,7 @@ fn a_server_that_never_answers_is_given_up() {
 
 #[test]
 fn an_endless_answer_is_cut_at_the_limit() {
-    let ended = Trial {
-        faults: vec![Some(Fault::Endless)],
-        ..Trial::default()
-    }
-    .run();
+    let ended = run_with(vec![Some(Fault::Endless)]);
     assert!(ended.run.outcome().is_some());
     // A thousand tokens never have that many bytes.
     let warnings = ended.steps[0].warnings().join("; ");
@@ -811,10 +765,7 @@ fn a_deadline_keeps_what_has_arrived() {
         ..Trial::default()
     }
     .run();
-    assert_eq!(
-        ended.run.outcome().and_then(Outcome::reason),
-        Some(Reason::Deadline)
-    );
+    assert_eq!(ended.reason(), Some(Reason::Deadline));
     assert!(ended.document.starts_with(ended.run.text()) && !ended.run.text().is_empty());
 }
 
@@ -827,7 +778,7 @@ fn a_deadline_during_a_retry_reports_the_failed_call() {
         ..Trial::default()
     }
     .run();
-    let reason = ended.run.outcome().and_then(Outcome::reason);
+    let reason = ended.reason();
     assert_eq!(reason, Some(Reason::Deadline));
     let Some(StopCause::Backend { error, retried }) = ended.stop_cause else {
         panic!("no cause: {:?}", ended.stop_cause);
@@ -841,10 +792,7 @@ fn a_deadline_during_a_retry_reports_the_failed_call() {
 
 #[test]
 fn a_connection_error_does_not_contain_the_key() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = runtime();
     let error = runtime.block_on(async {
         let server = ScriptedServer::start(Trial::default().script, &[])
             .await

@@ -77,6 +77,11 @@ impl Recorder {
     }
 }
 
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().expect("a runtime")
+}
+
 /// A report with sections of several kinds, of about this many bytes.
 fn report(bytes: usize) -> String {
     let mut text = String::from("{\"title\": \"Überblick – 概要\", \"sections\": [");

@@ -13,7 +13,7 @@ use overlock_llm::{
 };
 use tokio::time::Instant;
 
-use crate::{Recorder, report};
+use crate::{Recorder, report, runtime};
 
 struct Played {
     run: Continuation,
@@ -69,10 +69,7 @@ fn drive_until(
         live,
     };
     let mut run = Continuation::new(options);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .expect("a runtime");
+    let runtime = runtime();
     let mut recorder = Recorder::default();
     runtime
         .block_on(complete(&mut run, &drive, &mut recorder))
