@@ -98,7 +98,7 @@ pub trait Observe: Send {
     }
 
     /// A piece of an answer has arrived.
-    fn heard(&mut self, piece: &str) {
+    fn received(&mut self, piece: &str) {
         let _ = piece;
     }
 
@@ -486,7 +486,7 @@ impl Drive<'_> {
             collected.unanswered = None;
             match event {
                 Ok(Event::Text(text)) => {
-                    observer.heard(&text);
+                    observer.received(&text);
                     collected.text.push_str(&text);
                     if let Some(streaming) = &mut streaming {
                         let stable = streaming.feed(&text);

@@ -94,7 +94,7 @@ pub trait Watch: Send {
     }
 
     /// A piece of an answer has arrived.
-    fn heard(&mut self, step_id: &str, piece: &str) {
+    fn received(&mut self, step_id: &str, piece: &str) {
         let _ = (step_id, piece);
     }
 

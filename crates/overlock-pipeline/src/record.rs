@@ -177,8 +177,8 @@ impl Observe for Answers<'_> {
         self.watch.retrying(self.step_id, retry);
     }
 
-    fn heard(&mut self, piece: &str) {
-        self.watch.heard(self.step_id, piece);
+    fn received(&mut self, piece: &str) {
+        self.watch.received(self.step_id, piece);
     }
 
     fn stepped<'a>(

@@ -191,7 +191,7 @@ impl Observe for Observer<'_, '_> {
         }
     }
 
-    fn heard(&mut self, piece: &str) {
+    fn received(&mut self, piece: &str) {
         let Some(recording) = &mut self.recording else {
             return;
         };

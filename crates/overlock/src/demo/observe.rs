@@ -77,7 +77,7 @@ impl Observe for DemoObserver<'_> {
         self.text.clear();
     }
 
-    fn heard(&mut self, piece: &str) {
+    fn received(&mut self, piece: &str) {
         self.text.push_str(piece);
     }
 

@@ -78,7 +78,7 @@ impl CallProgress {
         self.live(&format!("{}, waiting {wait:.1} s …", self.call));
     }
 
-    pub(super) fn heard(&mut self, piece: &str) {
+    pub(super) fn received(&mut self, piece: &str) {
         self.received += piece.len();
         let is_due = |updated: Instant| updated.elapsed() >= UPDATE_INTERVAL;
         if self.updated.is_none_or(is_due) {

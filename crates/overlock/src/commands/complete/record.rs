@@ -62,8 +62,8 @@ impl Observe for Recorder<'_> {
         self.show.retrying(retry);
     }
 
-    fn heard(&mut self, piece: &str) {
-        self.show.heard(piece);
+    fn received(&mut self, piece: &str) {
+        self.show.received(piece);
     }
 
     fn stepped<'b>(

@@ -101,7 +101,7 @@ impl Watch for StepProgress {
             .line(format_args!("     {id}  {error}; retrying in {wait:.1} s"));
     }
 
-    fn heard(&mut self, step_id: &str, piece: &str) {
+    fn received(&mut self, step_id: &str, piece: &str) {
         self.received += piece.len();
         let is_due = |updated: Instant| updated.elapsed() >= UPDATE_INTERVAL;
         if self.updated.is_none_or(is_due) {
