@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::AbortHandle;
 use overlock_llm::{Retry, Usage};
-use overlock_runs::Happened;
+use overlock_runs::StoredEvent;
 use overlock_store::RunId;
 use serde::Serialize;
 use serde_json::json;
@@ -211,11 +211,11 @@ impl Events {
         &self,
         run: &RunId,
         number: u32,
-        happened: Happened,
+        happened: StoredEvent,
         pricing: &Pricing,
     ) -> Event {
         let (kind, data) = match happened {
-            Happened::Answered {
+            StoredEvent::Answered {
                 step_id,
                 tokens,
                 usage,
@@ -234,11 +234,11 @@ impl Events {
                 };
                 (EventKind::Answer, to_json(&data))
             }
-            Happened::TakenUp { at, ended_at } => {
+            StoredEvent::TakenUp { at, ended_at } => {
                 let data = json!({ "run": run, "entry": number, "at": at, "ended_at": ended_at });
                 (EventKind::Resumed, to_json(&data))
             }
-            Happened::Stepped { event, changed } => {
+            StoredEvent::Stepped { event, changed } => {
                 let data_of = |text| {
                     let mut data = shown_event(event.clone(), changed.clone(), text);
                     price(&mut data, pricing);

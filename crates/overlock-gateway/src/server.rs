@@ -12,7 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use overlock_runs::LAST_WORDS;
+use overlock_runs::FLUSH_TIMEOUT;
 #[cfg(target_os = "linux")]
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
@@ -102,11 +102,11 @@ impl Gateway {
         .await;
         if let Some(recorder) = &self.recorder {
             // The records of the last answers may still wait to be written.
-            let _ = timeout(LAST_WORDS, recorder.settle()).await;
+            let _ = timeout(FLUSH_TIMEOUT, recorder.settle()).await;
         }
         if let (Some(exporter), Some(exporting)) = (&self.exporter, exporting) {
             exporter.close();
-            let _ = timeout(LAST_WORDS, exporting).await;
+            let _ = timeout(FLUSH_TIMEOUT, exporting).await;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use overlock_runs::SoFar;
+use overlock_runs::RunProgress;
 use overlock_store::{RunId, RunSummary, StoreError};
 
 use overlock_runs::Tally;
@@ -17,7 +17,7 @@ pub(crate) enum UnfinishedUsage {
     /// Not computed: the run has ended, or a process works on it.
     None,
     /// The progress of a pipeline.
-    Pipeline(Box<SoFar>),
+    Pipeline(Box<RunProgress>),
     /// The usage of another run that was interrupted.
     Interrupted(Tally),
 }

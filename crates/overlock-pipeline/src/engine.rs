@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use overlock_budget::{ChatCounter, CountTokens, PlanOptions, Provenance};
 use overlock_llm::{Backend, BackendError, ContinuationOptions, Retry, StrategyResults};
 use overlock_runs::{
-    EndedPipeline, Mail, PipelineOutcome, PipelineRun, Recording, State, Took, TraceEvent,
+    EndedPipeline, Mail, PipelineOutcome, PipelineRun, Recording, RunUsage, State, TraceEvent,
 };
 use overlock_store::{Store, StoreError};
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ use crate::record::Answers;
 use crate::settings::InboxRule;
 
 /// What a run needs in addition to the pipeline.
-pub struct World<'a> {
+pub struct Environment<'a> {
     /// The store of nodes, conversations and memories.
     pub store: &'a dyn Store,
     /// The models that steps call.
@@ -47,7 +47,7 @@ pub struct World<'a> {
 /// Finds models by name.
 pub trait Models: Sync {
     /// The model of this name, or why it cannot be called.
-    fn speaker(&self, model: &str) -> Result<Speaker<'_>, String>;
+    fn client(&self, model: &str) -> Result<ModelClient<'_>, String>;
 
     /// Takes what a continued answer has shown about the strategies for a model.
     fn learnt(&self, model: &str, results: &StrategyResults) {
@@ -56,7 +56,7 @@ pub trait Models: Sync {
 }
 
 /// A model that can be called.
-pub struct Speaker<'a> {
+pub struct ModelClient<'a> {
     /// Sends the requests.
     pub backend: &'a dyn Backend,
     /// Counts for the model.
@@ -113,7 +113,7 @@ impl Watch for () {}
 pub async fn run(
     pipeline: &Pipeline,
     run_so_far: PipelineRun,
-    world: &World<'_>,
+    world: &Environment<'_>,
     recording: &mut Recording,
     watch: &mut dyn Watch,
 ) -> Result<EndedPipeline, StoreError> {
@@ -179,7 +179,7 @@ pub async fn run(
         watch.stepped(&event);
         trace.push(event);
     };
-    let (name, took) = (pipeline.name.clone(), Took::of(&trace));
+    let (name, took) = (pipeline.name.clone(), RunUsage::of(&trace));
     let ended = EndedPipeline {
         outcome,
         state,
@@ -194,7 +194,7 @@ async fn perform<'a>(
     step: &'a Step,
     state: &'a mut State,
     answers: Answers<'a>,
-    world: &'a World<'a>,
+    world: &'a Environment<'a>,
 ) -> (Result<Next, ActionError>, Map<String, Value>) {
     let mut work = Work {
         step_id: &step.id,

@@ -32,7 +32,7 @@ pub use actions::{
 };
 pub use context::joined;
 pub use definitions::RecordedDefinitions;
-pub use engine::{Embed, Models, Speaker, Watch, World, run};
+pub use engine::{Embed, Environment, ModelClient, Models, Watch, run};
 pub use file::{
     Checked, Measure, Measures, Pipeline, Problem, Prompts, ReadOptions, Severity, Step, drawing,
     graph, read, schema,

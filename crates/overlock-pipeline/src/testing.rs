@@ -12,7 +12,7 @@ use overlock_store::{RunId, Store};
 use serde_json::{Map, Value};
 
 use crate::actions::Action;
-use crate::engine::{Models, Speaker, World, run};
+use crate::engine::{Environment, ModelClient, Models, run};
 use crate::file::{Pipeline, Prompts, Step};
 use overlock_runs::State;
 use overlock_runs::{Begun, EndedPipeline, PipelineConditions, PipelineRun};
@@ -89,8 +89,8 @@ pub(crate) struct OneModel<'a> {
 }
 
 impl Models for OneModel<'_> {
-    fn speaker(&self, _model: &str) -> Result<Speaker<'_>, String> {
-        Ok(Speaker {
+    fn client(&self, _model: &str) -> Result<ModelClient<'_>, String> {
+        Ok(ModelClient {
             backend: self.backend,
             counter: ChatCounter::with_counter(&self.found, &Words),
             plan: PlanOptions::for_model(&self.found.model),
@@ -182,7 +182,7 @@ impl TestBed {
             backend: &self.replies,
             found: overlock_budget::Models::default().find("gpt-4o"),
         };
-        let world = World {
+        let world = Environment {
             store: &*self.store,
             models: &models,
             embedder: None,

@@ -12,7 +12,8 @@ use overlock_budget::{
 };
 use overlock_llm::{Backend, BackendError, Call, ContinuationOptions, Event, Events, Usage};
 use overlock_pipeline::{
-    Checked, Embed, Measure, Measures, ReadOptions, RepositoryError, Severity, Speaker, World,
+    Checked, Embed, Environment, Measure, Measures, ModelClient, ReadOptions, RepositoryError,
+    Severity,
 };
 use overlock_runs::{
     Begun, EndedPipeline, PipelineConditions, PipelineOutcome, PipelineRun, Recording, RunsError,
@@ -345,7 +346,7 @@ impl Pipeline {
         let counter = named
             .and_then(Counter::built_in)
             .unwrap_or_else(|| Counter::for_model(&Models::default().find(self.model())));
-        let world = World {
+        let world = Environment {
             store: &*store,
             models: model,
             embedder: embedder.map(|embedder| embedder as _),
@@ -491,9 +492,9 @@ struct CallableModel<'a> {
 }
 
 impl overlock_pipeline::Models for CallableModel<'_> {
-    fn speaker(&self, model: &str) -> Result<Speaker<'_>, String> {
+    fn client(&self, model: &str) -> Result<ModelClient<'_>, String> {
         let found = Models::default().find(model);
-        Ok(Speaker {
+        Ok(ModelClient {
             backend: self,
             counter: ChatCounter::for_model(&found),
             plan: PlanOptions::for_model(&found.model),

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 /// A request to fit, its model and its counter.
 #[derive(Clone, Copy)]
-pub struct Asked<'a> {
+pub struct FitRequest<'a> {
     /// The name of the model.
     pub model: &'a str,
     /// What the registry knows about the model.
@@ -28,7 +28,7 @@ pub struct Asked<'a> {
 /// A request that fits.
 pub struct Fitted<'a> {
     /// The original request.
-    pub asked: Asked<'a>,
+    pub asked: FitRequest<'a>,
     /// The plan.
     pub plan: Plan,
     /// The request to send, in the layout of the original, with a line break at its end.
@@ -38,7 +38,7 @@ pub struct Fitted<'a> {
 /// A request that cannot be made to fit.
 pub struct Refused<'a> {
     /// What was asked.
-    pub asked: Asked<'a>,
+    pub asked: FitRequest<'a>,
     /// How the window was to be divided.
     pub options: PlanOptions,
     /// Why it cannot fit.
@@ -68,7 +68,7 @@ pub struct Least {
     pub answer: u64,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> FitRequest<'a> {
     /// Fits the request. Contradictory options are an error.
     pub fn fit(
         self,
@@ -112,7 +112,7 @@ impl<'a> Asked<'a> {
 
 /// The JSON report of a request that fits.
 #[derive(Debug, Serialize)]
-pub struct FittedText<'a> {
+pub struct FitReport<'a> {
     model: &'a str,
     window: u64,
     found: &'static str,
@@ -131,13 +131,13 @@ pub struct FittedText<'a> {
     provenance: &'static str,
     exact: bool,
     blocker: Option<&'a str>,
-    parts: Vec<AskedPart<'a>>,
+    parts: Vec<PartReport<'a>>,
     request: Box<RawValue>,
 }
 
 /// How one part of a request fared.
 #[derive(Debug, Serialize)]
-pub struct AskedPart<'a> {
+pub struct PartReport<'a> {
     name: &'static str,
     asked: u64,
     /// Whether `asked` is a minimum.
@@ -151,9 +151,9 @@ pub struct AskedPart<'a> {
 
 impl Fitted<'_> {
     /// The JSON report.
-    pub fn told(&self) -> FittedText<'_> {
+    pub fn report(&self) -> FitReport<'_> {
         let plan = &self.plan;
-        FittedText {
+        FitReport {
             model: self.asked.model,
             window: plan.window,
             found: self.asked.found.how.name(),
@@ -172,7 +172,7 @@ impl Fitted<'_> {
             provenance: plan.provenance.name(),
             exact: plan.provenance == Provenance::Exact,
             blocker: plan.blocker.as_deref(),
-            parts: plan.parts.iter().map(AskedPart::from).collect(),
+            parts: plan.parts.iter().map(PartReport::from).collect(),
             request: on_one_line(&self.rewritten),
         }
     }
@@ -184,7 +184,7 @@ fn on_one_line(json: &str) -> Box<RawValue> {
     RawValue::from_string(line).expect("what was read as JSON and rewritten is JSON")
 }
 
-impl<'a> From<&'a PlannedPart> for AskedPart<'a> {
+impl<'a> From<&'a PlannedPart> for PartReport<'a> {
     fn from(part: &'a PlannedPart) -> Self {
         Self {
             name: part.part.name(),
@@ -201,7 +201,7 @@ impl<'a> From<&'a PlannedPart> for AskedPart<'a> {
 
 /// The JSON report of a request that does not fit.
 #[derive(Debug, Serialize)]
-pub struct RefusedText<'a> {
+pub struct RefusalReport<'a> {
     model: &'a str,
     window: u64,
     found: &'static str,
@@ -219,12 +219,12 @@ pub struct RefusedText<'a> {
     counter: &'a str,
     provenance: &'static str,
     exact: bool,
-    parts: Vec<AskedPart<'a>>,
-    error: Reason,
+    parts: Vec<PartReport<'a>>,
+    error: RefusalReason,
 }
 
 #[derive(Debug, Serialize)]
-struct Reason {
+struct RefusalReason {
     code: &'static str,
     message: String,
     help: Vec<String>,
@@ -239,10 +239,10 @@ impl Refused<'_> {
     }
 
     /// The JSON report.
-    pub fn told(&self, help: Vec<String>) -> RefusedText<'_> {
+    pub fn report(&self, help: Vec<String>) -> RefusalReport<'_> {
         let least = &self.least;
         let provenance = self.asked.counter.provenance(self.asked.request);
-        RefusedText {
+        RefusalReport {
             model: self.asked.model,
             window: self.options.window,
             found: self.asked.found.how.name(),
@@ -258,8 +258,8 @@ impl Refused<'_> {
             counter: self.asked.counter.name(),
             provenance: provenance.name(),
             exact: provenance == Provenance::Exact,
-            parts: least.parts.iter().map(AskedPart::from).collect(),
-            error: Reason {
+            parts: least.parts.iter().map(PartReport::from).collect(),
+            error: RefusalReason {
                 code: "context-length-exceeded",
                 message: self.error.to_string(),
                 help,

@@ -57,10 +57,10 @@ pub use budget::{AnswerLimit, Basis, CallBudget, PartBudget};
 pub use cost::{PartialCost, Pricing, RunCost};
 pub use definitions::{Definitions, Graph, GraphStep, GraphTarget};
 pub use fault::{FaultKind, UpstreamFault};
-pub use fit::{Asked, AskedPart, Fitted, FittedText, Least, Refused, RefusedText};
+pub use fit::{FitReport, FitRequest, Fitted, Least, PartReport, RefusalReport, Refused};
 pub use pipelines::{
-    ASKED, Answered, Begun, EndedPipeline, Happened, PipelineConditions, PipelineOutcome,
-    PipelineRun, SoFar, StepAnswers, StoredAnswer, Took, Worked,
+    ASKED, Answered, Begun, EndedPipeline, PipelineConditions, PipelineOutcome, PipelineRun,
+    RunProgress, RunUsage, StepAnswers, StoredAnswer, StoredEvent, WorkTimes,
 };
 pub use recorder::{Record, Recording};
 pub use runs::{
@@ -76,10 +76,10 @@ pub use state::{GraphNode, Mail, NodeText, Remembered, Role, SearchHit, State, T
 pub use step::{Mended, Part, RecordedStep};
 pub use strategies::{add_stored, stored_result};
 pub use tally::{CountedBy, Tally};
-pub use totals::{Adding, StateError, Totals, Wanted};
+pub use totals::{RunFilter, StateError, Totals, TotalsBuilder};
 pub use trace::TraceEvent;
 #[cfg(feature = "traces")]
 pub use traces::{
-    Attributes, Exporter, Kind, LAST_WORDS, Moment, Span, SpanEnd, TraceContext, TracedRun, Traces,
-    TracesError, send_run, shortened,
+    Attributes, Exporter, FLUSH_TIMEOUT, Kind, Moment, Span, SpanEnd, TraceContext, TracedRun,
+    Traces, TracesError, send_run, shortened,
 };

@@ -99,13 +99,13 @@ pub(crate) struct PipelineEnding {
     pub pipeline: String,
     /// What its calls used.
     #[serde(flatten)]
-    pub took: Took,
+    pub took: RunUsage,
     /// The number of steps.
     pub steps: u64,
     /// The milliseconds between interruptions and resumptions.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub paused_ms: u64,
-    /// Whether the pause is a maximum: see [`Worked::paused_at_most`].
+    /// Whether the pause is a maximum: see [`WorkTimes::paused_at_most`].
     #[serde(default, skip_serializing_if = "Not::not")]
     pub paused_at_most: bool,
     /// A short reason for a failure, without any model output.
@@ -115,7 +115,7 @@ pub(crate) struct PipelineEnding {
 
 /// What the recorded calls of a run used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Took {
+pub struct RunUsage {
     /// The tokens of all prompts.
     pub input_tokens: u64,
     /// The tokens of all answers.
@@ -129,7 +129,7 @@ pub struct Took {
     pub models: BTreeMap<String, Usage>,
 }
 
-impl Took {
+impl RunUsage {
     /// Sums the events of a run.
     pub fn of(trace: &[TraceEvent]) -> Self {
         let mut all = Self {
@@ -168,7 +168,7 @@ impl Took {
 
 /// When a run was worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Worked {
+pub struct WorkTimes {
     /// The time of its last record, in milliseconds since 1970.
     pub last_at: u64,
     /// The milliseconds between interruptions and resumptions.
@@ -181,7 +181,7 @@ pub struct Worked {
 /// Shorter gaps occur between any two steps.
 const SHORTEST_PAUSE: u64 = 1000;
 
-impl Worked {
+impl WorkTimes {
     /// Notes the time of a record.
     pub fn recorded(&mut self, at: u64) {
         self.last_at = self.last_at.max(at);
@@ -200,15 +200,15 @@ impl Worked {
 
 /// The progress of an unfinished run.
 #[derive(Clone, Debug)]
-pub struct SoFar {
+pub struct RunProgress {
     /// The number of steps that finished or failed.
     pub steps: u64,
     /// What these steps and the answers of the current one used.
-    pub took: Took,
+    pub took: RunUsage,
     /// The current step; nothing after the last.
     pub step_id: Option<String>,
     /// When it was worked on.
-    pub worked: Worked,
+    pub worked: WorkTimes,
 }
 
 /// The usage of each model by the events of a run.
@@ -270,7 +270,7 @@ pub(crate) enum Entry {
 
 /// A stored entry as it is sent to subscribers.
 #[derive(Clone, Debug)]
-pub enum Happened {
+pub enum StoredEvent {
     /// A model answered within a step.
     Answered {
         /// The step.
@@ -300,7 +300,7 @@ pub enum Happened {
     },
 }
 
-impl Happened {
+impl StoredEvent {
     /// Reads a stored entry.
     pub fn read(entry: &str) -> serde_json::Result<Self> {
         Ok(match serde_json::from_str(entry)? {
@@ -391,7 +391,7 @@ pub struct PipelineRun {
     /// The model answers of each step.
     pub answered: Vec<Vec<Answered>>,
     /// When it was worked on.
-    pub worked: Worked,
+    pub worked: WorkTimes,
     /// The number of stored entries.
     pub entries: u32,
     /// The model answers of the unfinished step.
@@ -435,7 +435,7 @@ impl PipelineRun {
             trace: Vec::new(),
             changes: Vec::new(),
             answered: Vec::new(),
-            worked: Worked {
+            worked: WorkTimes {
                 last_at: began_at,
                 paused_ms: 0,
                 paused_at_most: false,
@@ -516,8 +516,8 @@ impl PipelineRun {
     }
 
     /// The usage of all calls, including those of the unfinished step.
-    pub fn took(&self) -> Took {
-        let mut took = Took::of(&self.trace);
+    pub fn took(&self) -> RunUsage {
+        let mut took = RunUsage::of(&self.trace);
         // The event of a failed step already counts the answers it had.
         let last = self.trace.last().filter(|it| it.contains_key("error"));
         let counted = last.and_then(usage_of).unwrap_or_default();
@@ -542,8 +542,8 @@ impl PipelineRun {
     }
 
     /// Its progress.
-    pub fn so_far(&self, definitions: &dyn Definitions) -> SoFar {
-        SoFar {
+    pub fn so_far(&self, definitions: &dyn Definitions) -> RunProgress {
+        RunProgress {
             steps: self.trace.len() as u64,
             took: self.took(),
             step_id: self.step_id(definitions),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use overlock_store::{Claim, NewRun, RunId, Store, StoreError, Work};
 
 use crate::pipelines::{
-    Answered, EndedPipeline, Entry, KIND, PipelineEnding, PipelineOutcome, PipelineRun, Took,
-    Worked, fields,
+    Answered, EndedPipeline, Entry, KIND, PipelineEnding, PipelineOutcome, PipelineRun, RunUsage,
+    WorkTimes, fields,
 };
 use crate::runs::{RunsError, to_json};
 use crate::state::State;
@@ -119,7 +119,7 @@ impl Recording {
     }
 
     /// Records that an earlier run is resumed now.
-    pub fn going_on(&mut self, at: u64, worked: &mut Worked) -> Result<(), StoreError> {
+    pub fn going_on(&mut self, at: u64, worked: &mut WorkTimes) -> Result<(), StoreError> {
         let Some(TakenUp { ended_at }) = self.taken_up.take() else {
             return Ok(());
         };
@@ -186,8 +186,8 @@ impl Recording {
         at: u64,
         ended: EndedPipeline,
         pipeline: String,
-        took: Took,
-        worked: Worked,
+        took: RunUsage,
+        worked: WorkTimes,
         why: Option<String>,
     ) -> Result<EndedPipeline, StoreError> {
         let ending = PipelineEnding {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::budget::CallBudget;
 use crate::cost::{PartialCost, Pricing, RunCost};
 use crate::fault::UpstreamFault;
-use crate::pipelines::{PipelineEnding, PipelineOutcome, PipelineRun, SoFar, Took};
+use crate::pipelines::{PipelineEnding, PipelineOutcome, PipelineRun, RunProgress, RunUsage};
 use crate::step::{Part, RecordedStep};
 use crate::tally::{Tally, is_nothing};
 
@@ -214,7 +214,7 @@ impl<'a> ListedRun<'a> {
 
     /// Adds the progress of a pipeline run.
     #[must_use]
-    pub fn so_far(self, so_far: SoFar) -> Self {
+    pub fn so_far(self, so_far: RunProgress) -> Self {
         Self {
             iterations: so_far.steps,
             stopped_at: so_far.step_id.map(StoppedAt::in_step),
@@ -226,7 +226,7 @@ impl<'a> ListedRun<'a> {
     }
 
     /// Adds the usage of a pipeline run.
-    fn taking(self, took: Took) -> Self {
+    fn taking(self, took: RunUsage) -> Self {
         Self {
             tally: Some(Tally {
                 input_tokens: took.input_tokens,

@@ -22,7 +22,7 @@ const STATES: [&str; 6] = [
 
 /// A filter of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RunFilter {
     /// Runs in one of these states; any state if empty.
     states: Vec<&'static str>,
     /// Runs that contain all of these words, in lower case.
@@ -37,14 +37,14 @@ pub struct StateError {
     pub word: String,
 }
 
-impl Wanted {
+impl RunFilter {
     /// Parses a comma-separated list of states and a list of words.
     ///
     /// ```
-    /// use overlock_runs::Wanted;
+    /// use overlock_runs::RunFilter;
     ///
-    /// assert!(Wanted::read("cancelled,left", "gpt-4o").is_ok());
-    /// assert!(Wanted::read("whole", "").is_err());
+    /// assert!(RunFilter::read("cancelled,left", "gpt-4o").is_ok());
+    /// assert!(RunFilter::read("whole", "").is_err());
     /// ```
     pub fn read(states: &str, words: &str) -> Result<Self, StateError> {
         let states = states.split(',').filter(|word| !word.is_empty());
@@ -150,7 +150,7 @@ pub struct Totals {
 }
 
 /// Adds up runs.
-pub struct Adding<'a> {
+pub struct TotalsBuilder<'a> {
     pricing: &'a Pricing,
     totals: Totals,
     cost: Cost,
@@ -162,7 +162,7 @@ pub struct Adding<'a> {
     prices: HashMap<String, Option<Prices>>,
 }
 
-impl<'a> Adding<'a> {
+impl<'a> TotalsBuilder<'a> {
     /// Starts with no runs.
     pub fn new(pricing: &'a Pricing) -> Self {
         Self {
@@ -176,7 +176,7 @@ impl<'a> Adding<'a> {
     }
 
     /// Examines a run, and counts it if it matches.
-    pub fn look_at(&mut self, run: &ListedRun<'_>, wanted: &Wanted) {
+    pub fn look_at(&mut self, run: &ListedRun<'_>, wanted: &RunFilter) {
         self.totals.looked_at += 1;
         if !wanted.has(run) {
             return;

@@ -22,7 +22,7 @@ use overlock_json::{
     Object, Refusal, close_object, cut_contexts, cut_object, render_object, repair_object,
     shortened, stitch_object,
 };
-use overlock_runs::{AnswerLimit, Asked};
+use overlock_runs::{AnswerLimit, FitRequest};
 
 pub(crate) async fn cut(call: Call) -> Handled {
     of_object(call, cut_object).await
@@ -207,7 +207,7 @@ fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), 
         return Err(Refusal::bad_request("`model` is missing"));
     };
     let known = gateway.model_cache.get(&gateway.settings, model);
-    let asked = Asked {
+    let asked = FitRequest {
         model,
         found: &known.found,
         request: &request,
@@ -220,7 +220,7 @@ fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), 
             let body = Bytes::copy_from_slice(text.as_bytes());
             let sent = wish::body(&body, request.clone(), &fitted.plan);
             let answer = FittedRequest {
-                fitted: fitted.told(),
+                fitted: fitted.report(),
                 limit: wish::limit(&request, &fitted.plan),
                 sent: Some(String::from_utf8_lossy(&sent)),
             };
@@ -232,7 +232,7 @@ fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), 
                 asked: request.requested(),
                 sent: None,
             };
-            let fitted = refused.told(help);
+            let fitted = refused.report(help);
             let refused = raw(&FittedRequest {
                 fitted,
                 limit,

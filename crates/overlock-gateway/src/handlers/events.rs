@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::{Response, StatusCode};
-use overlock_runs::{Happened, ListedRun, Record, RunsError, SoFar};
+use overlock_runs::{ListedRun, Record, RunProgress, RunsError, StoredEvent};
 use overlock_store::{RunId, Since, StoreError};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
@@ -206,7 +206,7 @@ struct StoredRun {
     held: HashSet<RunId>,
     since: Since,
     /// The progress of a pipeline that no process works on.
-    so_far: Option<SoFar>,
+    so_far: Option<RunProgress>,
 }
 
 impl OneRun {
@@ -288,7 +288,7 @@ impl OneRun {
                 source,
             };
             let event = if listed.pipeline.is_some() {
-                let happened = Happened::read(step).map_err(damaged)?;
+                let happened = StoredEvent::read(step).map_err(damaged)?;
                 let pricing = &self.recorder.pricing;
                 events.in_pipeline(&self.id, number, happened, pricing)
             } else {

@@ -9,7 +9,7 @@ use std::slice;
 use std::sync::{Arc, Weak};
 
 use hyper::StatusCode;
-use overlock_runs::{PipelineRun, SoFar};
+use overlock_runs::{PipelineRun, RunProgress};
 use overlock_store::{RunId, RunSummary, Store, StoreError};
 use tokio::task::spawn_blocking;
 
@@ -24,8 +24,8 @@ use crate::reply::Reply;
 use crate::unfinished_runs::{Liveness, UnfinishedRuns, UnfinishedUsage};
 use overlock_runs::Record;
 use overlock_runs::{
-    Adding, Conditions, Definitions, ListedRun, Pricing, RecordedRun, RunsError, ShownPipelineRun,
-    ShownStep, Tally, Text, Wanted,
+    Conditions, Definitions, ListedRun, Pricing, RecordedRun, RunFilter, RunsError,
+    ShownPipelineRun, ShownStep, Tally, Text, TotalsBuilder,
 };
 
 /// The default of the query parameter `limit`.
@@ -70,7 +70,7 @@ pub(crate) async fn totals(call: Call) -> Handled {
     let wanted = wanted(call.request.uri().query())?;
     let owners = RunOwners::of(&call.gateway);
     from_store(call.gateway, move |store, pricing, client| {
-        let mut adding = Adding::new(pricing);
+        let mut adding = TotalsBuilder::new(pricing);
         let is_all = scan((store, client), &owners, None, BATCH, |run| {
             adding.look_at(&run.listed(), &wanted);
             true
@@ -315,7 +315,7 @@ impl CurrentRun {
         let listed = ListedRun::from(&self.summary);
         self.liveness.mark(match &self.usage {
             UnfinishedUsage::None => listed,
-            UnfinishedUsage::Pipeline(so_far) => listed.so_far(SoFar::clone(so_far)),
+            UnfinishedUsage::Pipeline(so_far) => listed.so_far(RunProgress::clone(so_far)),
             UnfinishedUsage::Interrupted(tally) => ListedRun {
                 tally: Some(*tally),
                 ..listed
@@ -329,7 +329,7 @@ pub(super) fn pipeline_progress(
     store: &dyn Store,
     run: &RunSummary,
     definitions: &dyn Definitions,
-) -> Result<Option<SoFar>, StoreError> {
+) -> Result<Option<RunProgress>, StoreError> {
     if run.ended_at.is_some() || PipelineRun::pipeline_name(&run.options).is_none() {
         return Ok(None);
     }
@@ -367,7 +367,7 @@ fn limit(query: Option<&str>) -> Result<u32, ApiError> {
     }
 }
 
-fn wanted(query: Option<&str>) -> Result<Wanted, ApiError> {
+fn wanted(query: Option<&str>) -> Result<RunFilter, ApiError> {
     let states = parameter(query, "outcome").unwrap_or_default();
     let states = decoded("outcome", states)?;
     let words = decoded("q", parameter(query, "q").unwrap_or_default())?;
@@ -377,7 +377,7 @@ fn wanted(query: Option<&str>) -> Result<Wanted, ApiError> {
             format!("`q` is longer than {LONGEST} characters"),
         ));
     }
-    let wanted = Wanted::read(&states, &words);
+    let wanted = RunFilter::read(&states, &words);
     wanted.map_err(|error| wrong("outcome", error.to_string()))
 }
 

@@ -16,7 +16,8 @@ use overlock_budget::{ChatCounter, Found, Models as Table, PlanOptions, Provenan
 use overlock_index::{Ignored, IndexOptions, index};
 use overlock_llm::{Backend, BackendError, Call, ContinuationOptions, Event, Events, Usage};
 use overlock_pipeline::{
-    Measure, Measures, Models, Pipeline, Prompts, ReadOptions, Speaker, Watch, World, read, run,
+    Environment, Measure, Measures, ModelClient, Models, Pipeline, Prompts, ReadOptions, Watch,
+    read, run,
 };
 use overlock_runs::{
     Begun, EndedPipeline, PipelineConditions, PipelineRun, Recording, Role, State, Turn,
@@ -237,7 +238,7 @@ fn perform<'a>(
 ) -> impl AsyncFnOnce(oneshot::Receiver<Stop>) -> Option<EndedPipeline> + 'a {
     async move |stopped| {
         let counter = ChatCounter::for_model(&scripted.found);
-        let world = World {
+        let world = Environment {
             store,
             models: scripted,
             embedder: None,
@@ -275,8 +276,8 @@ struct Scripted {
 }
 
 impl Models for Scripted {
-    fn speaker(&self, _model: &str) -> Result<Speaker<'_>, String> {
-        Ok(Speaker {
+    fn client(&self, _model: &str) -> Result<ModelClient<'_>, String> {
+        Ok(ModelClient {
             backend: self,
             counter: ChatCounter::for_model(&self.found),
             plan: PlanOptions::for_model(&self.found.model),

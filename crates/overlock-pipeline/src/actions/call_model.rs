@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{ActionError, KeyPath, Next, Perform, Target, Work, exclusive};
-use crate::engine::Speaker;
+use crate::engine::ModelClient;
 use crate::file::{Findings, Prompts};
 use crate::source::Source;
 use overlock_runs::State;
@@ -140,9 +140,9 @@ impl Perform for CallModel {
             name: "model".to_owned(),
         })?;
         let world = work.world;
-        let speaker = world
+        let client = world
             .models
-            .speaker(model)
+            .client(model)
             .map_err(|reason| ActionError::NoModel {
                 model: model.to_owned(),
                 reason,
@@ -154,7 +154,7 @@ impl Perform for CallModel {
             work.note("empty_parts", &messages.empty);
         }
         let request = self.request(model, &messages.list)?;
-        let planned = self.plan(&request, &speaker, work)?;
+        let planned = self.plan(&request, &client, work)?;
         note_plan(&planned, work);
         work.answers.asking = planned.input_token_count;
         work.answers.window = planned.window;
@@ -165,17 +165,17 @@ impl Perform for CallModel {
         let request = ChatRequest::from_value(request);
         let request = request.map_err(|error| ActionError::Request(error.to_string()))?;
         let drive = Drive {
-            backend: speaker.backend,
+            backend: client.backend,
             request: &request,
-            counter: &speaker.counter,
-            plan: &speaker.plan,
+            counter: &client.counter,
+            plan: &client.plan,
             deadline: None,
             most_answer_bytes: MOST_ANSWER_BYTES,
             live: false,
         };
         let answer = match self.response {
             ResponseKind::Text => self.text(&drive, work).await,
-            ResponseKind::Json => document(&drive, speaker.continuation.clone(), work).await,
+            ResponseKind::Json => document(&drive, client.continuation.clone(), work).await,
         };
         // A call without an answer uses no tokens.
         if !work.answers.is_empty() {
@@ -263,7 +263,7 @@ impl CallModel {
     fn plan(
         &self,
         request: &ChatRequest,
-        speaker: &Speaker<'_>,
+        client: &ModelClient<'_>,
         work: &Work<'_>,
     ) -> Result<Plan, ActionError> {
         let now = work.world.began_at;
@@ -280,12 +280,12 @@ impl CallModel {
             memories: &memories,
             ..Extras::default()
         };
-        let mut options = persona_options(&speaker.plan);
+        let mut options = persona_options(&client.plan);
         // Memories were filtered when they were loaded.
         options.memory.importance = 0.0;
         options.memory.days = f64::INFINITY;
         options.memory.count = memories.len();
-        plan(request, &extras, &speaker.counter, &options).map_err(|source| window(source, request))
+        plan(request, &extras, &client.counter, &options).map_err(|source| window(source, request))
     }
 
     async fn text(&self, drive: &Drive<'_>, work: &mut Work<'_>) -> Result<String, ActionError> {

@@ -24,7 +24,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::engine::World;
+use crate::engine::Environment;
 use crate::file::Findings;
 use crate::record::Answers;
 use crate::repository::RepositoryError;
@@ -140,7 +140,7 @@ pub(crate) struct Work<'a> {
     pub(crate) has_next: bool,
     pub(crate) pipeline_name: &'a str,
     pub(crate) settings: &'a Settings,
-    pub(crate) world: &'a World<'a>,
+    pub(crate) world: &'a Environment<'a>,
     pub(crate) state: &'a mut State,
     /// The model answers of this step, which are recorded here.
     pub(crate) answers: Answers<'a>,

@@ -100,7 +100,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST_ANSWER: usize = 64 << 10;
 
 /// How long the last spans have when the program stops.
-pub const LAST_WORDS: Duration = Duration::from_secs(5);
+pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why spans cannot be exported.
 #[derive(Debug, thiserror::Error)]

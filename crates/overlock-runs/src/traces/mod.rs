@@ -8,6 +8,6 @@ mod pipelines;
 mod span;
 
 pub use context::TraceContext;
-pub use export::{Exporter, LAST_WORDS, SpanEnd, Traces, TracesError};
+pub use export::{Exporter, FLUSH_TIMEOUT, SpanEnd, Traces, TracesError};
 pub use pipelines::{TracedRun, send_run};
 pub use span::{Attributes, Kind, Moment, Span, shortened};

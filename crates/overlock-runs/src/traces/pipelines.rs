@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::context::TraceContext;
-use super::export::{Exporter, LAST_WORDS, Traces, TracesError};
+use super::export::{Exporter, FLUSH_TIMEOUT, Traces, TracesError};
 use super::span::{Attributes, Kind, Moment, Span};
 use crate::pipelines::PipelineOutcome;
 use crate::trace::TraceEvent;
@@ -32,7 +32,7 @@ pub async fn send_run(traces: &Traces, run: &TracedRun<'_>) -> Result<(), Traces
     let exporter = Exporter::new(traces, |_, _| {})?;
     run.spans().into_iter().for_each(|span| exporter.take(span));
     exporter.close();
-    let _ = timeout(LAST_WORDS, exporter.run()).await;
+    let _ = timeout(FLUSH_TIMEOUT, exporter.run()).await;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use overlock_budget::{Extras, Memory, MessageCountOptions, PlanOptions, safe_message_count};
 use overlock_llm::wire::chat::ChatRequest;
 use overlock_llm::{RoomMessage, RoomQuestion, age_in_days, persona_options, remembered_since};
-use overlock_runs::{Asked, Fitted, FittedText};
+use overlock_runs::{FitReport, FitRequest, Fitted};
 use overlock_store::{Importance, Message, Recall, Store};
 use serde::Serialize;
 use serde_json::json;
@@ -76,7 +76,7 @@ struct ContextReport<'a> {
     private_memories: Vec<MemoryEntry<'a>>,
     metadata: Metadata,
     /// The calculation and the fitted request.
-    fit: FittedText<'a>,
+    fit: FitReport<'a>,
 }
 
 #[derive(Serialize)]
@@ -163,7 +163,7 @@ impl Context {
             memories: &memories,
             ..Extras::default()
         };
-        let asked = Asked {
+        let asked = FitRequest {
             model,
             found: &found,
             request: &request,
@@ -252,7 +252,7 @@ impl Context {
                     adjusted_max_tokens: plan.adjusted_max_tokens,
                     input_token_count: plan.input_token_count,
                 },
-                fit: fitted.told(),
+                fit: fitted.report(),
             })?;
             return Ok(Ending::Done);
         }

@@ -15,7 +15,7 @@ pub(in crate::commands) fn fail(
 ) -> Result<Ending, Failure> {
     let help = refused.help("drop the oldest turns with --trim oldest");
     if json {
-        Results::new().object(&refused.told(help.clone()))?;
+        Results::new().object(&refused.report(help.clone()))?;
     } else {
         for line in drawing(&refused).lines(draw::terminal_width()) {
             notes.line(line);

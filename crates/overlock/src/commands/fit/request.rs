@@ -5,7 +5,7 @@ use std::fs;
 use overlock_budget::Extras;
 use overlock_json::{Refusal, clean_encoding};
 use overlock_llm::wire::chat::{ChatRequest, RequestError};
-use overlock_runs::{Asked, Fitted};
+use overlock_runs::{FitRequest, Fitted};
 
 use super::extras::ExtraTexts;
 use super::{Fit, no_model, refusal};
@@ -43,7 +43,7 @@ pub(super) fn run(fit: &Fit, config: &Config, notes: &mut Notes) -> Result<Endin
         context: &extras.context(),
         tool_importance: &[],
     };
-    let asked = Asked {
+    let asked = FitRequest {
         model,
         found: &found,
         request: &request,
@@ -100,7 +100,7 @@ fn with_max_tokens(request: ChatRequest, tokens: u64) -> Result<ChatRequest, Req
 fn print(fit: &Fit, fitted: &Fitted, notes: &mut Notes) -> Result<Ending, Failure> {
     let mut results = Results::new();
     if fit.json {
-        results.object(&fitted.told())?;
+        results.object(&fitted.report())?;
         return Ok(Ending::Done);
     }
     let rewritten = &fitted.rewritten;

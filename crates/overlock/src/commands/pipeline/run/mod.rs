@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use overlock_budget::Provenance;
-use overlock_pipeline::{Action, Pipeline, World};
+use overlock_pipeline::{Action, Environment, Pipeline};
 use overlock_runs::{
     Begun, EndedPipeline, PipelineConditions, PipelineOutcome, PipelineRun, State, TraceEvent,
     TracedRun, Traces, TracesError, send_run,
@@ -273,7 +273,7 @@ impl Run {
         let recorded = conditions.upstream.as_deref();
         let embedder = QueryEmbedder::open(embed, &self.upstream, recorded, config)?;
         let clock = runs::now;
-        let world = World {
+        let world = Environment {
             store: &**store,
             models: &models,
             embedder: embedder.as_ref().map(|embedder| embedder as _),

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use overlock_budget::Found;
 use overlock_llm::{Backend, BackendError, Embeddings, StrategyResults};
-use overlock_pipeline::{Action, Embed, Models, Pipeline, Speaker};
+use overlock_pipeline::{Action, Embed, ModelClient, Models, Pipeline};
 use overlock_store::Store;
 
 use crate::config::{Config, StrategySetting};
@@ -89,7 +89,7 @@ impl<'a> PipelineModels<'a> {
 }
 
 impl Models for PipelineModels<'_> {
-    fn speaker(&self, model: &str) -> Result<Speaker<'_>, String> {
+    fn client(&self, model: &str) -> Result<ModelClient<'_>, String> {
         let Some(pipeline_model) = self.by_model.get(model) else {
             return Err("no step calls it".to_owned());
         };
@@ -100,7 +100,7 @@ impl Models for PipelineModels<'_> {
             let server_model = pipeline_model.on_server(model);
             continuation.ways = strategies::order(self.store, server_model, &continuation.ways);
         }
-        Ok(Speaker {
+        Ok(ModelClient {
             backend: pipeline_model.backend.as_ref(),
             counter: pipeline_model
                 .counter
