@@ -36,7 +36,7 @@ impl Signal {
     }
 }
 
-/// Waits for a signal to stop; for ever if signals cannot be received.
+/// Waits for a signal to stop; forever if signals cannot be received.
 pub(crate) async fn stop_signal() -> Signal {
     match Signals::new() {
         Ok(mut signals) => signals.next().await,

@@ -40,7 +40,7 @@ where
     let from_reader = Arc::new(Mutex::new(from_reader));
     let process = Arc::new(process);
     // The threads are not joined: after our output was closed, a read of standard input may
-    // block for ever.
+    // block forever.
     for _ in 0..workers {
         let from_reader = Arc::clone(&from_reader);
         let process = Arc::clone(&process);

@@ -107,7 +107,7 @@ impl<'a> From<&'a DemoCall> for CallReport<'a> {
     fn from(call: &'a DemoCall) -> Self {
         let (outcome, overlap) = match &call.join {
             Join::Made { name, overlap, .. } => (name.as_str(), *overlap),
-            Join::Refused { name, .. } => (*name, 0),
+            Join::Rejected { name, .. } => (*name, 0),
         };
         Self {
             behaviour: call.behaviour.name(),

@@ -362,7 +362,7 @@ fn words(query: &str) -> Vec<String> {
         .collect()
 }
 
-/// The lines of a text that hold some of the words, those with the most of them first.
+/// The lines of a text that contain some of the words, those with the most words first.
 fn matches<'a>(text: &'a str, first: u32, words: &[String]) -> Vec<Match<'a>> {
     const MOST: usize = 20;
     let mut number = Some(first);

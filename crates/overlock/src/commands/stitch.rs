@@ -100,7 +100,7 @@ impl Stitch {
             }
             seams.push(seam);
         }
-        let is_done = base.is_complete() && !seams.iter().any(is_refused);
+        let is_done = base.is_complete() && !seams.iter().any(is_rejected);
         if self.format.json {
             Results::new().object(&stitched(&base, &seams))?;
             return Ok(Ending::done_if(is_done));
@@ -161,7 +161,7 @@ fn too_few_parts() -> Failure {
     }
 }
 
-/// Whether a piece was refused. One that only repeats known text is no failure.
-fn is_refused(seam: &Seam) -> bool {
+/// Whether a piece was rejected. One that only repeats known text is no failure.
+fn is_rejected(seam: &Seam) -> bool {
     !seam.outcome.is_accepted() && !matches!(seam.outcome, Outcome::Repeat)
 }

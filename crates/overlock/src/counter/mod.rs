@@ -22,7 +22,7 @@ use crate::config::{Config, TokenizerSource};
 use crate::ending::Failure;
 use crate::output::Notes;
 
-/// The tokenizer for models whose own one is not available.
+/// The tokenizer for models without an available tokenizer.
 const SUBSTITUTE: Encoding = Encoding::O200kBase;
 
 /// A token counter, and how exact it is.

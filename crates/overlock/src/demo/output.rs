@@ -82,7 +82,7 @@ impl DemoOutput {
         self.answer(call)?;
         self.wait();
         let received = &run.result.as_bytes()[..call.base_len.min(run.result.len())];
-        if number > 1 || matches!(call.join, Join::Refused { .. }) {
+        if number > 1 || matches!(call.join, Join::Rejected { .. }) {
             let drawing = SeamDrawing::new(received, call.text.as_bytes(), &call.join);
             for line in drawing.lines("seam", self.width) {
                 self.line(&line)?;
@@ -258,7 +258,7 @@ impl DemoOutput {
     }
 
     fn verdict(&mut self, run: &DemoRun<'_>) -> Result<(), Failure> {
-        let is_rejected = |call: &&DemoCall| matches!(call.join, Join::Refused { .. });
+        let is_rejected = |call: &&DemoCall| matches!(call.join, Join::Rejected { .. });
         let rejected = run.calls.iter().filter(is_rejected).count();
         // The first accepted answer has no seam.
         let seams = (run.calls.len() - rejected).saturating_sub(1);

@@ -20,7 +20,7 @@ pub(crate) enum Join {
         /// The number of new bytes.
         added: usize,
     },
-    Refused {
+    Rejected {
         name: &'static str,
         reason: String,
     },
@@ -40,7 +40,7 @@ impl Join {
     /// The result as a part of a line.
     pub(crate) fn phrase(&self) -> String {
         match self {
-            Self::Refused { reason, .. } => format!("rejected: {reason}"),
+            Self::Rejected { reason, .. } => format!("rejected: {reason}"),
             Self::Made {
                 name,
                 overlap,
@@ -59,7 +59,7 @@ impl Join {
     /// The result as the title of the drawing.
     pub(crate) fn sentence(&self) -> String {
         match self {
-            Self::Refused { name, .. } => format!("{CUT}{name}{CUT:#}: nothing was joined"),
+            Self::Rejected { name, .. } => format!("{CUT}{name}{CUT:#}: nothing was joined"),
             Self::Made {
                 name,
                 overlap,
@@ -94,14 +94,14 @@ impl From<&Seam> for Join {
                 };
             }
         };
-        Self::Refused { name, reason }
+        Self::Rejected { name, reason }
     }
 }
 
 impl From<&StepResult> for Join {
     fn from(result: &StepResult) -> Self {
         match result {
-            StepResult::Failed { failure, .. } => Self::Refused {
+            StepResult::Failed { failure, .. } => Self::Rejected {
                 name: failure.name(),
                 reason: failure.to_string(),
             },
@@ -165,7 +165,7 @@ impl<'a> SeamDrawing<'a> {
             base.text
         );
         match self.join {
-            Join::Refused { reason, .. } => {
+            Join::Rejected { reason, .. } => {
                 lines.push(label("why", &head(reason.as_bytes(), room).text));
                 if !self.new.is_empty() {
                     lines.push(label("base", &edge));

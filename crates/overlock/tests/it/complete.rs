@@ -351,7 +351,7 @@ fn bad_usage_has_a_hint() {
 
 #[test]
 fn an_unreachable_upstream_is_a_failed_run() {
-    let folder = TemporaryFolder::new("complete-nobody");
+    let folder = TemporaryFolder::new("complete-unreachable");
     let store = format!("sqlite://{}/runs.db", folder.path().display());
     let mut command = command(&[
         "complete",

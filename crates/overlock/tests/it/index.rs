@@ -596,7 +596,7 @@ fn reports_unusable_vectors_with_their_server() {
             json!([1, 2, 3]),
             "for the model `tiny`: it has 3 numbers, but the vectors of the model have 4",
         ),
-        (json!([0, 0, 0, 0]), "is nothing but zeros"),
+        (json!([0, 0, 0, 0]), "is zero"),
     ] {
         let server = Vectors::always(vector);
         let embed = [&embed[..], &[&server.address]].concat();

@@ -72,7 +72,7 @@ impl ScriptedModel {
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
-        self.script.lock().expect("nobody panics")
+        self.script.lock().expect("no thread panics")
     }
 
     fn calls(&self) -> Vec<Value> {
@@ -111,7 +111,7 @@ fn answer(stream: TcpStream, script: &Mutex<Script>) {
         }
         let request = serde_json::from_slice(&body).expect("it is JSON");
         let (reply, is_silent) = {
-            let mut script = script.lock().expect("nobody panics");
+            let mut script = script.lock().expect("no thread panics");
             let is_silent = script.silent_at == Some(script.asked.len());
             (script.reply(request), is_silent)
         };
@@ -162,11 +162,11 @@ impl PipelineShop {
         let store = format!("sqlite://{}", folder.path().join("store.db").display());
         folder.write(
             "src/Orders.cs",
-            "namespace PipelineShop;\n\n/// <summary>Keeps orders.</summary>\nclass Orders(Log log)\n{\n    // An order that is closed stays closed, whatever else happens to it later on.\n    public void Close(int id)\n    {\n        log.Note(id);\n        Run(\"UPDATE dbo.Orders SET Closed = 1\");\n    }\n}\n",
+            "namespace Shop;\n\n/// <summary>Keeps orders.</summary>\nclass Orders(Log log)\n{\n    // An order that is closed stays closed, whatever else happens to it later on.\n    public void Close(int id)\n    {\n        log.Note(id);\n        Run(\"UPDATE dbo.Orders SET Closed = 1\");\n    }\n}\n",
         );
         folder.write(
             "src/Log.cs",
-            "namespace PipelineShop;\nclass Log\n{\n    public void Note(int id) { }\n}\n",
+            "namespace Shop;\nclass Log\n{\n    public void Note(int id) { }\n}\n",
         );
         folder.write(
             "src/orders.sql",

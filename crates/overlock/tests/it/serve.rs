@@ -357,7 +357,7 @@ fn sends_no_traces_if_they_are_disabled() {
     let (status, _) = serving.ask("POST /v1/chat/completions", &chat("overlock-demo"));
     assert_eq!(status, 200);
     assert_eq!(serving.stop().code(), Some(0), "{}", serving.stderr);
-    assert!(listener.accept().is_err(), "nobody was called");
+    assert!(listener.accept().is_err(), "no request was sent");
     assert!(
         serving.stderr.contains("OTEL_SDK_DISABLED"),
         "{}",
@@ -411,7 +411,7 @@ fn a_running_request_may_finish_until_a_second_signal() {
         .expect("sent");
     // Connections of the discovery may come before that of the request.
     let _asked =
-        iter::repeat_with(|| listener.accept().expect("the request goes on").0).find(|stream| {
+        iter::repeat_with(|| listener.accept().expect("the request continues").0).find(|stream| {
             let mut line = String::new();
             let read = BufReader::new(stream).read_line(&mut line);
             read.is_ok() && line.starts_with("GET /v1/files ")

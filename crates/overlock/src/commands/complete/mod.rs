@@ -178,7 +178,7 @@ impl Complete {
             (schema, _) => schema,
         };
         let finished = if task.run.outcome().is_some() {
-            Finished::already(task.id, task.model, task.run)
+            Finished::already_ended(task.id, task.model, task.run)
         } else {
             self.drive(task, &config, &mut notes)?
         };

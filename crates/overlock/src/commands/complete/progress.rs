@@ -93,7 +93,7 @@ impl CallProgress {
         let join = Join::from(&step.result);
         let mut parts = vec![format!("{} bytes", grouped(self.received)), join.phrase()];
         let mark = match join {
-            Join::Refused { .. } => format!("{CUT}✗{CUT:#}"),
+            Join::Rejected { .. } => format!("{CUT}✗{CUT:#}"),
             Join::Made { .. } => {
                 parts.extend(document_state(run));
                 format!("{NEW}✓{NEW:#}")

@@ -72,7 +72,7 @@ struct Violation {
 
 impl Finished {
     /// A recorded run that has already ended.
-    pub(super) fn already(id: RunId, model: String, run: Continuation) -> Self {
+    pub(super) fn already_ended(id: RunId, model: String, run: Continuation) -> Self {
         Self {
             id,
             model,

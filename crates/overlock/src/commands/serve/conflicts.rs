@@ -37,7 +37,7 @@ pub(super) fn check(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses an upstream that is the gateway itself, which would call itself for ever.
+/// Refuses an upstream that is the gateway itself, which would call itself forever.
 pub(super) fn check_upstream(url: Option<&str>, listens: SocketAddr) -> Result<(), Failure> {
     let Some(uri) = url.and_then(|url| url.parse::<Uri>().ok()) else {
         return Ok(());
