@@ -5,6 +5,7 @@ use std::time::Duration;
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, RETRY_AFTER};
 use overlock_llm::BackendError;
+use overlock_llm::wire::chat::RequestError;
 use serde_json::{Value, json};
 
 use crate::reply::{Reply, json_reply};
@@ -47,6 +48,26 @@ impl From<BackendError> for ApiError {
         Self {
             upstream,
             ..Self::new(status, "upstream_error", message)
+        }
+    }
+}
+
+impl From<RequestError> for ApiError {
+    /// A chat request cannot be read.
+    fn from(error: RequestError) -> Self {
+        let invalid = Self::invalid(error.to_string());
+        match error {
+            RequestError::Wrong { place, .. } | RequestError::Missing { place, .. } => {
+                match place.strip_prefix('`') {
+                    Some(parameter) => invalid.with_param(parameter.trim_end_matches('`')),
+                    None => invalid,
+                }
+            }
+            RequestError::TooLong { .. } => Self {
+                status: StatusCode::PAYLOAD_TOO_LARGE,
+                ..invalid
+            },
+            _ => invalid,
         }
     }
 }

@@ -4,7 +4,7 @@ use overlock_llm::wire::chat::add_usage;
 use overlock_llm::{Step, Usage};
 use serde_json::Value;
 
-use overlock_runs::CountedBy;
+use overlock_runs::{CountedBy, RecordedStep};
 
 /// The outcome and usage of a request, without text from prompts, answers or headers. The model name is sanitized.
 #[derive(Debug, Default)]
@@ -48,21 +48,25 @@ impl UsageTotals {
         self.overhead_tokens = self.overhead_tokens.saturating_add(overhead);
     }
 
+    /// Adds the recorded calls after the first.
+    pub(crate) fn add_recorded(&mut self, steps: &[&RecordedStep]) {
+        for step in steps.iter().skip(1) {
+            let budget = step.budget.as_ref();
+            let counted = Usage {
+                input: budget.map_or(0, |budget| budget.input_token_count),
+                output: step.step.tokens,
+                cached: None,
+            };
+            self.add(&step.step, step.told, counted);
+        }
+    }
+
     /// Who counted these calls and the first one.
     pub(crate) fn counted_by(&self, is_first_reported: bool) -> CountedBy {
         CountedBy::of(
             self.answered + 1,
             self.reported + u32::from(is_first_reported),
         )
-    }
-
-    /// Adds the calls of another part of the same answer.
-    pub(crate) fn join(&mut self, other: Self) {
-        self.calls += other.calls;
-        self.answered += other.answered;
-        self.reported += other.reported;
-        self.usage += other.usage;
-        self.overhead_tokens = self.overhead_tokens.saturating_add(other.overhead_tokens);
     }
 
     /// The usage of the first call, with these calls added to it.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use hyper::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
-use overlock_llm::{BackendError, Body, Http, Peer, below};
+use overlock_llm::{BackendError, Body, CallFailure, Http, Peer, below};
+use serde_json::Value;
 
 use crate::error::ApiError;
 use crate::keys::{API_KEY, IDEMPOTENCY_KEY};
 use crate::metrics::UpstreamErrors;
+use crate::reply::{Reply, json_reply};
 use crate::settings::Upstream;
 
 /// The upstream, and the client for all calls of it.
@@ -39,6 +41,15 @@ static GATEWAY_HEADERS: [HeaderName; 4] = [
     header::CONTENT_LENGTH,
     header::EXPECT,
     header::COOKIE,
+];
+
+/// Headers of an upstream answer that describe its body, which is decoded here, or its transfer.
+static BODY_HEADERS: [HeaderName; 5] = [
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_TYPE,
+    header::DATE,
+    header::SET_COOKIE,
 ];
 
 /// The path of chat requests below a base address.
@@ -121,6 +132,38 @@ impl Client {
         })?;
         *request.headers_mut() = headers;
         Ok(request)
+    }
+}
+
+/// The reply to a request whose upstream call failed. An error in the shape that `OpenAI` clients
+/// know is forwarded.
+pub(crate) fn failure_reply(peer: &Peer, failure: CallFailure) -> Reply {
+    let Some(refused) = failure.refused else {
+        return ApiError::from(failure.error).into_reply();
+    };
+    let value: Option<Value> = serde_json::from_slice(&refused.body).ok();
+    let known = value.filter(|value| value.get("error").is_some_and(Value::is_object));
+    let mut reply = if let Some(mut value) = known {
+        peer.hide_in(&mut value);
+        json_reply(refused.status, &value)
+    } else {
+        let reason = match failure.error {
+            BackendError::Status { message, .. } => message,
+            error => error.to_string(),
+        };
+        let message = format!("the upstream answered {}: {reason}", refused.status);
+        ApiError::new(refused.status, "upstream_error", message).into_reply()
+    };
+    forward_headers(&refused.headers, reply.headers_mut());
+    reply
+}
+
+/// Copies the headers of an upstream answer to a reply, except those of its body and connection.
+pub(crate) fn forward_headers(from: &HeaderMap, to: &mut HeaderMap) {
+    for (name, value) in from {
+        if !CONNECTION_HEADERS.contains(name) && !BODY_HEADERS.contains(name) {
+            to.append(name, value.clone());
+        }
     }
 }
 

@@ -75,7 +75,8 @@ pub use repair::{Fix, FixKind, RepairOptions, Repaired, Several, repair};
 pub use scan::{Container, Scalar, Scanner, SyntaxError, SyntaxErrorKind, Visitor};
 #[cfg(feature = "schema")]
 pub use schema::{
-    BoundedSchema, Comparison, MOST_LEVELS, MOST_PATTERNS, MOST_VALUES, STACK_BYTES, SchemaTooLarge,
+    BoundedSchema, Comparison, MOST_LEVELS, MOST_PATTERNS, MOST_VALUES, STACK_BYTES,
+    SchemaTooLarge, required_members,
 };
 #[cfg(feature = "serde")]
 pub use shapes::{

@@ -5,6 +5,7 @@
 //! value of the document. It cannot be cancelled, so one that could take more than about a second is
 //! not started.
 
+mod required;
 mod size;
 
 use jsonschema::error::ValidationErrorKind;
@@ -12,6 +13,7 @@ use jsonschema::{PatternOptions, Validator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use required::required_members;
 use size::{Expanded, expanded};
 pub use size::{MOST_LEVELS, MOST_PATTERNS, MOST_VALUES, SchemaTooLarge};
 

@@ -43,6 +43,16 @@ pub struct AnswerLimit {
     pub sent: Option<u64>,
 }
 
+impl AnswerLimit {
+    /// The limit of a planned call. Without a requested limit, only the model limits the answer.
+    pub fn of(requested: Option<u64>, plan: &Plan) -> Self {
+        Self {
+            asked: requested,
+            sent: requested.map(|_| plan.adjusted_max_tokens),
+        }
+    }
+}
+
 /// How the figures of a budget were obtained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Basis {

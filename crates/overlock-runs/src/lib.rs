@@ -31,6 +31,7 @@
 mod budget;
 mod fault;
 mod fit;
+mod repair_report;
 mod step;
 mod tally;
 
@@ -63,6 +64,7 @@ pub use pipelines::{
     RunProgress, RunUsage, StepAnswers, StoredAnswer, StoredEvent, WorkTimes,
 };
 pub use recorder::{Record, Recording};
+pub use repair_report::RepairReport;
 pub use runs::{
     Conditions, Ending, ListedRun, RecordedRun, RunsError, ShownRun, StoppedAt, Text, Unfit,
     cut_of, to_json, unfinished,
@@ -73,7 +75,7 @@ pub use shown_pipelines::{
     shown_event,
 };
 pub use state::{GraphNode, Mail, NodeText, Remembered, Role, SearchHit, State, Turn};
-pub use step::{Mended, Part, RecordedStep};
+pub use step::{Part, RecordedStep};
 pub use strategies::{add_stored, stored_result};
 pub use tally::{CountedBy, Tally};
 pub use totals::{RunFilter, StateError, Totals, TotalsBuilder};

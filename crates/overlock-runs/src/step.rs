@@ -2,11 +2,12 @@
 
 use std::ops::Not;
 
-use overlock_json::{Cut, Fix, PartialDocument};
+use overlock_json::{Cut, PartialDocument};
 use overlock_llm::{Continuation, Step, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::CallBudget;
+use crate::repair_report::RepairReport;
 
 /// A step with its budget and the cut of the document after it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,25 +32,13 @@ pub struct RecordedStep {
     pub plain_text: bool,
     /// The repairs of the answer, if any were needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mended: Option<Mended>,
+    pub mended: Option<RepairReport>,
     /// The usage that the provider reports. If set, the tokens of the step are the provider's too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<Usage>,
     /// The tokens of the answer by our own count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<u64>,
-}
-
-/// The repairs of an answer that was not JSON.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mended {
-    /// The first repairs, in the order of the answer; offsets are bytes of it.
-    pub fixes: Vec<Fix>,
-    /// The number of repairs.
-    pub count: usize,
-    /// The original answer; left out where texts are not shown.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub original: String,
 }
 
 /// A part of an answer with its own document.
@@ -133,11 +122,7 @@ impl RecordedStep {
     /// The step without the text of its answer.
     #[must_use]
     pub fn without_text(&self) -> Self {
-        let mended = self.mended.as_ref().map(|mended| Mended {
-            fixes: mended.fixes.clone(),
-            count: mended.count,
-            original: String::new(),
-        });
+        let mended = self.mended.as_ref().map(RepairReport::without_text);
         Self {
             part: self.part,
             step: self.step.without_text(),

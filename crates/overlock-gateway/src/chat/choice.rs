@@ -1,43 +1,20 @@
 //! Decides how one choice of an answer ends, and continues what is cut of it.
 
-use overlock_json::Cut as DocumentCut;
-use overlock_llm::assembler::{ChoiceParts, PartState, PartText, UnsentOnly};
+use overlock_llm::assembler::{ChoiceParts, PartState, PartText};
 use overlock_llm::wire::chat::FinalChoice;
-use overlock_llm::{Reason, StepEnd};
-
-use super::compliance::{Compared, NO_ARGUMENTS};
-use super::continuation::{Cut, Joined, is_complete};
-use super::ending::Ending;
-use super::first::First;
-use super::observer::Listen;
-use super::part::new_recording;
-use super::response::ResponseRun;
-use super::wish::Continues;
-use crate::error::ApiError;
-use crate::record::Recording;
+use overlock_llm::{Outcome, Reason, StepEnd};
 use overlock_runs::{Part, unfinished};
 
-/// What a content turned out to be.
-struct Content {
-    state: PartState,
-    /// The text for the client, if it is not what the assembler delivers.
-    text: Option<String>,
-    /// Where it stops, if it is a document that is not continued.
-    cut: Option<DocumentCut>,
-    /// Whether the provider's filter ended the rest.
-    is_withheld: bool,
-}
-
-impl From<PartState> for Content {
-    fn from(state: PartState) -> Self {
-        Self {
-            state,
-            text: None,
-            cut: None,
-            is_withheld: false,
-        }
-    }
-}
+use super::compliance::{Compared, NO_ARGUMENTS};
+use super::context::AnswerPart;
+use super::ending::Ending;
+use super::first::FirstText;
+use super::observer::PartCalls;
+use super::params::Continues;
+use super::part::{EndedPart, new_recording};
+use super::response::ResponseRun;
+use crate::error::ApiError;
+use crate::record::Recording;
 
 impl ResponseRun {
     /// Continues what is cut of one choice. Returns the choice as it ends.
@@ -47,269 +24,220 @@ impl ResponseRun {
         mut choice: ChoiceParts,
     ) -> Result<FinalChoice, ApiError> {
         let part = Part::content(index);
+        let target = AnswerPart { part, tool: None };
         let end = self.run.context.end_of(&choice, self.broken.as_deref());
-        let mut ending = Ending::said(choice.finish.clone());
-        // What a provider's filter stopped is not asked for again.
+        let mut ending = Ending::new(choice.finish.clone());
         if choice.finish.as_deref() == Some("content_filter") {
-            let first = First::all(choice.content.text(), &end);
-            let context = &self.run.context;
-            let kind = context.content_kind();
-            let recording = new_recording(&mut self.run.recording, part);
-            let outcome = context.keep_withheld(kind, &first, recording).await?;
+            // The provider would filter a continuation as well.
+            let first = FirstText::all(choice.content.text(), &end);
+            let step = self.run.context.content_step(&first);
+            let has_text = !first.text.is_empty();
+            let outcome = unfinished(Reason::ContentFilter, has_text, step.cut.clone());
+            if let Some(recording) = new_recording(&mut self.run.recording, part) {
+                recording.step(step).await?;
+            }
             self.note(outcome);
             self.send_rest(index, &mut choice).await;
-            return Ok(finished(&choice, None, Vec::new(), &ending));
+            return Ok(final_choice(&choice, None, Vec::new(), &ending));
         }
         let has_calls = choice.has_calls();
-        let content = self.content(index, &mut choice.content, has_calls, &end);
+        let content = self.content(target, &mut choice.content, has_calls, &end);
         let mut content = content.await?;
-        ending.content(content.state);
+        ending.add_content(content.state);
         if content.state == PartState::Unclear {
-            content = self
-                .unclear(part, &choice, &end, &mut ending, content)
-                .await?;
+            let longer = self.unclear(target, &choice, &end, &mut ending).await?;
+            content.text = longer.or(content.text);
         }
         let mut is_withheld = content.is_withheld;
         let mut calls = Vec::new();
         let last = choice.calls.len().saturating_sub(1);
         for (call, arguments) in choice.calls.iter_mut().enumerate() {
-            let part = Part::new(index, Some(call));
-            let is_last = call == last;
-            let found = Box::pin(self.arguments(part, call, is_last, arguments, &end)).await?;
-            ending.call(found.state);
-            is_withheld |= found.is_withheld;
-            calls.push(found.text);
+            let tool = self.wire.tool(index, Some(call)).to_owned();
+            let target = AnswerPart {
+                part: Part::new(index, Some(call)),
+                tool: Some(&tool),
+            };
+            let ended = Box::pin(self.arguments(target, call == last, arguments, &end)).await?;
+            ending.add_call(ended.state);
+            is_withheld |= ended.is_withheld;
+            calls.push(ended.text);
         }
         if is_withheld {
-            ending.withheld();
+            ending.set_withheld();
         }
         if let Some(arguments) = &choice.function {
             let tool = self.wire.tool(index, None).to_owned();
-            let cut = Cut::Arguments(&tool);
-            let compared = self.compared(cut, arguments.state(), arguments.text());
-            ending.older_call(compared.await);
+            let tool = Some(tool.as_str());
+            let target = AnswerPart { part, tool };
+            let compared = self.compared(target, arguments.state(), arguments.text());
+            ending.add_older_call(compared.await);
         }
         if let Some(reason) = ending.reason() {
-            let has_come = choice.has_calls() || !choice.content.text().is_empty();
-            self.note(unfinished(reason, has_come, content.cut));
+            let has_text = choice.has_calls() || !choice.content.text().is_empty();
+            self.note(unfinished(reason, has_text, content.cut));
         }
-        Ok(finished(&choice, content.text, calls, &ending))
+        Ok(final_choice(&choice, content.text, calls, &ending))
     }
 
-    /// Continues content that is no document if that is wanted, or records it as it is.
+    /// Continues a text if the client wants that, or records it. Returns the text if it is longer.
     async fn unclear(
         &mut self,
-        part: Part,
+        target: AnswerPart<'_>,
         choice: &ChoiceParts,
         end: &StepEnd,
         ending: &mut Ending,
-        content: Content,
-    ) -> Result<Content, ApiError> {
-        let text = choice.content.text();
-        let first = First::all(text, end);
-        let is_text_wanted = self.run.context.wish.continues == Continues::Text;
-        let is_cut = ending.word() == Some("length");
-        if is_cut && is_text_wanted && choice.calls.is_empty() && !text.is_empty() {
-            let mut listener = self.listener(part);
-            let listener = listener.as_mut().map(|it| it as &mut dyn Listen);
-            let recording = self.run.recording.as_mut().map(|it| it.turn_to(part));
-            let longer = self.run.context.join_text(&first, listener, recording);
-            let longer = Box::pin(longer).await?;
-            self.totals.join(longer.totals);
-            ending.content(longer.state());
-            if longer.is_withheld() {
-                ending.withheld();
+    ) -> Result<Option<String>, ApiError> {
+        let first = FirstText::all(choice.content.text(), end);
+        let is_text_continued = self.run.context.params.continues == Continues::Text;
+        let is_cut = ending.finish() == Some("length");
+        if is_cut && is_text_continued && choice.calls.is_empty() && !first.text.is_empty() {
+            let out = self.part_out(target.part);
+            let mut calls = PartCalls::new(&mut self.run, target, out, &mut self.totals);
+            let run = Box::pin(calls.join_text(&first)).await?;
+            drop(calls);
+            let is_cut = run.is_cut();
+            ending.add_content(if is_cut {
+                PartState::Cut
+            } else {
+                PartState::Complete
+            });
+            if run.reason() == Some(Reason::ContentFilter) {
+                ending.set_withheld();
             }
-            self.note(longer.outcome());
-            let text = Some(longer.run.text().to_owned());
-            return Ok(Content { text, ..content });
+            self.note(run.reason().map(|it| unfinished(it, true, None)));
+            return Ok(Some(run.text().to_owned()));
         }
-        let recording = new_recording(&mut self.run.recording, part);
-        let kept = self
-            .run
-            .context
-            .keep_unclear(&first, choice.has_calls(), recording);
-        if let Some(outcome) = Box::pin(kept).await? {
-            if outcome.reason() == Some(Reason::NoJson) && self.run.context.wish.is_strict() {
-                let compared = Compared::not_json("the answer");
-                ending.content(self.compliance.add(Cut::Content, compared));
-            }
-            self.note(outcome);
+        let recording = new_recording(&mut self.run.recording, target.part);
+        let request = &self.run.context;
+        let outcome = request.record_unclear(&first, choice.has_calls(), recording);
+        let outcome = Box::pin(outcome).await?;
+        let reason = outcome.as_ref().and_then(Outcome::reason);
+        if reason == Some(Reason::NoJson) && request.params.is_strict() {
+            let compared = Compared::not_json("the answer");
+            ending.add_content(self.compliance.add(target, compared));
         }
-        Ok(content)
+        self.note(outcome);
+        Ok(None)
     }
 
-    /// Sends what there is of the content, and continues it if it is a document that is cut.
+    /// Sends the content, and continues it if it is a cut document.
     async fn content(
         &mut self,
-        index: u64,
+        target: AnswerPart<'_>,
         part: &mut PartText,
         has_calls: bool,
         end: &StepEnd,
-    ) -> Result<Content, ApiError> {
-        let place = Part::content(index);
+    ) -> Result<EndedPart, ApiError> {
         if part.needs_reread() {
-            return Box::pin(self.reread(place, part, has_calls, end)).await;
+            return Box::pin(self.reread(target, part, has_calls, end)).await;
         }
         if part.is_open() {
-            let first = First::of(part, end);
-            let sent = part.released().len();
-            let joined = self.continued(place, Cut::Content, &first, sent);
-            let (joined, state) = Box::pin(joined).await?;
-            if is_complete(&joined.run) {
-                self.send(place, part.closing()).await;
-            }
-            return Ok(self.delivered(part, &joined, state));
+            return Box::pin(self.continued(target, part, &FirstText::of(part, end))).await;
         }
         let rest = part.rest();
-        self.send(place, &rest).await;
+        self.send(target.part, &rest).await;
         let state = part.state();
-        let is_continued = self.run.context.wish.continues != Continues::Nothing;
-        if state == PartState::Complete && is_continued {
-            let first = First::of(part, end);
-            let (text, state) = self.checked(place, Cut::Content, part, &first).await?;
-            return Ok(Content {
-                text,
-                ..Content::from(state)
-            });
+        if state == PartState::Complete && self.run.context.is_continued() {
+            return Box::pin(self.checked(target, part, &FirstText::of(part, end))).await;
         }
-        let first = First::all(part.document(), end);
+        let first = FirstText::all(part.document(), end);
         let recording = self.run.recording.as_ref();
         let keeps_text = recording.is_some_and(Recording::keeps_text);
         let cut = match state {
-            PartState::Unclear => return Ok(Content::from(state)),
+            PartState::Unclear => return Ok(state.into()),
             PartState::Complete | PartState::Invalid if !keeps_text => None,
-            _ => self.keep_document(place, &first).await?,
+            _ => self.record_content(target.part, &first).await?,
         };
-        let state = if self.run.context.wish.is_strict() {
-            self.compared(Cut::Content, state, first.document).await
+        let state = if self.run.context.params.is_strict() {
+            self.compared(target, state, first.document).await
         } else {
             state
         };
-        Ok(Content {
+        Ok(EndedPart {
             cut,
-            ..Content::from(state)
+            ..state.into()
         })
     }
 
-    /// Reads all of the content once more, where a document was requested and something else came
-    /// with it or made it invalid. What was sent stays.
+    /// Reads all of the content again, if a document was requested and the content has other text
+    /// around it or has to be repaired. What was sent stays.
     async fn reread(
         &mut self,
-        place: Part,
+        target: AnswerPart<'_>,
         part: &PartText,
         has_calls: bool,
         end: &StepEnd,
-    ) -> Result<Content, ApiError> {
+    ) -> Result<EndedPart, ApiError> {
         let sent = part.released();
-        let first = First::all(part.text(), end);
+        let first = FirstText::all(part.text(), end);
         let (read, step) = self.run.context.read_first(&first);
-        let base = read.base();
-        match base.filter(|_| !part.is_one_of_several(base)) {
-            Some(base) if base.text().starts_with(sent) => {
-                let joined = self.continued(place, Cut::Content, &first, sent.len());
-                let (joined, state) = Box::pin(joined).await?;
-                Ok(self.delivered(part, &joined, state))
+        let document = read.base();
+        match document.filter(|_| !part.is_one_of_several(document)) {
+            Some(document) if document.text().starts_with(sent) => {
+                Box::pin(self.continued(target, part, &first)).await
             }
             Some(_) if part.has_complete_document() => {
-                let first = First::of(part, end);
-                let (_, state) = self.checked(place, Cut::Content, part, &first).await?;
-                Ok(Content::from(state))
+                let first = FirstText::of(part, end);
+                Box::pin(self.checked(target, part, &first)).await
             }
-            // All of the text is another document than what was sent.
+            // All of the text is another document than the one that was sent.
             Some(_) => {
-                let first = First {
+                let first = FirstText {
                     document: sent,
                     ..first
                 };
-                let cut = self.keep_document(place, &first).await?;
-                Ok(Content {
+                let cut = self.record_content(target.part, &first).await?;
+                Ok(EndedPart {
                     text: Some(sent.to_owned()),
                     cut,
-                    ..Content::from(PartState::Cut)
+                    ..PartState::Cut.into()
                 })
             }
-            // It is no document, or several: nothing of it is left out.
+            // It is no document, or several: all of it is delivered.
             None => {
-                let mut found = Content::from(PartState::Unclear);
+                let mut ended = EndedPart::from(PartState::Unclear);
                 if !has_calls && first.awaits_document(step.as_ref()) {
-                    let joined = self.continued(place, Cut::Content, &first, sent.len());
-                    let (joined, state) = Box::pin(joined).await?;
-                    if joined.run.base().is_some() {
-                        return Ok(self.delivered(part, &joined, state));
-                    }
-                    found.state = state;
-                    found.is_withheld = joined.is_withheld();
+                    ended = Box::pin(self.continued(target, part, &first)).await?;
                 }
-                let rest = part.unreleased();
-                self.send(place, &rest).await;
-                found.text = Some([sent, &rest].concat());
-                Ok(found)
+                if ended.text.is_none() {
+                    let rest = part.unreleased();
+                    self.send(target.part, &rest).await;
+                    ended.text = Some([sent, &rest].concat());
+                }
+                Ok(ended)
             }
         }
     }
 
-    /// Content with its document as it was continued. A partial one is closed if it can be.
-    fn delivered(&self, part: &PartText, joined: &Joined, state: PartState) -> Content {
-        let run = &joined.run;
-        let is_complete = is_complete(run);
-        let is_closed = !is_complete && self.allows(UnsentOnly::ClosePartial);
-        let closed = run.last_valid_complete_part().filter(|_| is_closed);
-        let document = closed.unwrap_or_else(|| run.text().to_owned());
-        let closing = if is_complete || is_closed {
-            part.closing()
-        } else {
-            ""
-        };
-        Content {
-            text: Some([part.before_document(), &document, closing].concat()),
-            is_withheld: joined.is_withheld(),
-            ..Content::from(state)
-        }
-    }
-
-    /// Sends what there is of the arguments of a tool call, and continues them if they are cut.
-    /// Cut arguments are never closed: a call that looks complete is executed.
+    /// Sends the arguments of a tool call, and continues them if they are cut.
     async fn arguments(
         &mut self,
-        place: Part,
-        call: usize,
+        target: AnswerPart<'_>,
         is_last: bool,
         part: &mut PartText,
         end: &StepEnd,
-    ) -> Result<Content, ApiError> {
-        let tool = self.wire.tool(place.choice, Some(call)).to_owned();
-        let cut = Cut::Arguments(&tool);
+    ) -> Result<EndedPart, ApiError> {
         let is_empty = part.text().trim().is_empty();
         // The limit was reached after the name of the tool.
         let is_unbegun = is_empty && is_last && end.finish.as_deref() == Some("length");
         if part.is_open() || is_unbegun && part.is_continued() {
-            let first = First::all(part.document(), end);
-            let sent = part.released().len();
-            let (joined, state) = self.continued(place, cut, &first, sent).await?;
-            return Ok(Content {
-                text: Some([part.before_document(), joined.run.text()].concat()),
-                is_withheld: joined.is_withheld(),
-                ..Content::from(state)
-            });
+            let first = FirstText::all(part.document(), end);
+            return self.continued(target, part, &first).await;
         }
         let rest = part.rest();
-        self.send(place, &rest).await;
-        let document = if is_empty { NO_ARGUMENTS } else { part.text() };
-        let first = First::all(document, end);
-        let (text, state) = self.checked(place, cut, part, &first).await?;
-        if let Some(text) = &text {
-            self.send(place, text).await;
+        self.send(target.part, &rest).await;
+        let arguments = if is_empty { NO_ARGUMENTS } else { part.text() };
+        let first = FirstText::all(arguments, end);
+        let ended = self.checked(target, part, &first).await?;
+        if let Some(corrected) = &ended.text {
+            self.send(target.part, corrected).await;
         }
-        Ok(Content {
-            text,
-            ..Content::from(state)
-        })
+        Ok(ended)
     }
 }
 
-/// A choice with its final texts: what the assembler delivers, unless there is another.
-fn finished(
+/// A choice with its final texts: those that the assembler delivers, unless there are others.
+fn final_choice(
     choice: &ChoiceParts,
     content: Option<String>,
     calls: Vec<Option<String>>,
@@ -320,7 +248,7 @@ fn finished(
     let calls = calls.into_iter().chain(std::iter::repeat(None));
     let calls = calls.zip(&choice.calls);
     FinalChoice {
-        finish: ending.word().map(str::to_owned),
+        finish: ending.finish().map(str::to_owned),
         content: delivered(content, &choice.content),
         calls: calls.map(|(text, part)| delivered(text, part)).collect(),
     }

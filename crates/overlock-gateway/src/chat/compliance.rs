@@ -1,133 +1,121 @@
-//! Does an answer match the schemas of its request, and can it be called complete?
+//! Does an answer match the schemas of its request?
 //!
 //! A document is compared with the schema of `response_format`, the arguments of a tool call with
-//! the `parameters` of the tool. A violation keeps an answer from being complete where the schema is
-//! strict, and where a tool call lacks a required member. Before that the model is asked once to
-//! correct it, while nothing of it was sent to the client.
+//! the `parameters` of the tool. A part that violates a strict schema, or a tool call without a
+//! required member, is not complete. While nothing of it was sent, the model is asked once to
+//! correct it.
 
 use std::sync::Arc;
 
+use overlock_json::Comparison;
 use overlock_llm::assembler::PartState;
-use overlock_llm::{Outcome, Reason};
+use overlock_llm::{Continuation, Outcome, Reason};
 use serde_json::{Value, json};
 
-use super::context::RequestContext;
-use super::continuation::{Cut, Joined, state_of};
-use super::wish::Continues;
+use super::context::{AnswerPart, RequestContext};
+use super::continuation::state_of;
+use super::observer::PartCalls;
 use crate::error::ApiError;
-use crate::record::Recording;
-use overlock_json::Comparison;
 
-/// What comparing the parts of one answer with the schemas of the request found.
+/// The comparisons of all parts of one answer.
 #[derive(Default)]
 pub(super) struct Compliance {
     content: Comparison,
     calls: Comparison,
 }
 
-/// What a part of an answer is once it is compared with its schema.
+/// A part after its comparison with its schema.
 pub(super) struct Compared {
     state: PartState,
     comparison: Comparison,
 }
 
 impl Compared {
-    /// A part that has to match a schema and is not even JSON.
-    pub(super) fn not_json(part: &str) -> Self {
-        Self {
-            state: PartState::Invalid,
-            comparison: Comparison::Violates(format!("{part} is not one JSON document")),
+    /// A violation makes a part invalid only if it has to match.
+    fn new(mut state: PartState, comparison: Comparison, must_match: bool) -> Self {
+        if must_match && comparison.violation().is_some() {
+            state = PartState::Invalid;
         }
+        Self { state, comparison }
     }
 
-    /// How it violates a schema that it has to match, if it does.
+    /// A part that has to match a schema and is not even JSON.
+    pub(super) fn not_json(part: &str) -> Self {
+        let violation = format!("{part} is not one JSON document");
+        Self::new(PartState::Invalid, Comparison::Violates(violation), true)
+    }
+
+    /// The violation of a schema that the part has to match.
     pub(super) fn violation(&self) -> Option<&str> {
         let is_invalid = self.state == PartState::Invalid;
         self.comparison.violation().filter(|_| is_invalid)
     }
 }
 
-impl From<PartState> for Compared {
-    /// A part that is not compared with anything.
-    fn from(state: PartState) -> Self {
-        let comparison = Comparison::Matches;
-        Self { state, comparison }
-    }
-}
-
 impl RequestContext {
-    /// Compares a part of an answer with its schema: content with that of `response_format`,
-    /// arguments with the parameters of the tool.
-    pub(super) async fn compare(&self, cut: Cut<'_>, state: PartState, text: &str) -> Compared {
-        match cut {
-            Cut::Content => self.compare_content(state, text).await,
-            Cut::Arguments(tool) => self.compare_arguments(state, tool, text).await,
+    /// Compares a part of an answer with its schema.
+    pub(super) async fn compare(
+        &self,
+        target: AnswerPart<'_>,
+        state: PartState,
+        text: &str,
+    ) -> Compared {
+        match target.tool {
+            None => self.compare_content(state, text).await,
+            Some(tool) => self.compare_arguments(state, tool, text).await,
         }
     }
 
     async fn compare_content(&self, state: PartState, document: &str) -> Compared {
-        let schema = self.wish.schema.as_ref();
+        let schema = self.params.schema.as_ref();
         let Some(schema) = schema.filter(|_| state == PartState::Complete) else {
-            return Compared::from(state);
+            return Compared::new(state, Comparison::Matches, false);
         };
         let (bounded, document) = (Arc::clone(&schema.bounded), document.to_owned());
         let comparisons = &self.gateway.comparisons;
         let compared = comparisons.compare(bounded, document, self.deadline);
-        let comparison = Box::pin(compared).await;
-        let is_invalid = schema.is_strict && comparison.violation().is_some();
-        let state = if is_invalid {
-            PartState::Invalid
-        } else {
-            state
-        };
-        Compared { state, comparison }
+        Compared::new(state, Box::pin(compared).await, schema.is_strict)
     }
 
     async fn compare_arguments(&self, state: PartState, tool: &str, arguments: &str) -> Compared {
         // Some servers leave out the arguments of a call that has none.
         let is_empty = arguments.trim().is_empty();
-        let rules = self.wish.tools.iter().find(|rules| rules.name == tool);
+        let rules = self.params.tools.iter().find(|rules| rules.name == tool);
         if !is_empty && state == PartState::Unclear && rules.is_some_and(|rules| rules.is_strict) {
             return Compared::not_json(&format!("the text of the arguments of a call of `{tool}`"));
         }
         let Some(rules) = rules.filter(|_| state == PartState::Complete || is_empty) else {
-            return Compared::from(state);
+            return Compared::new(state, Comparison::Matches, false);
         };
         let arguments = if is_empty { NO_ARGUMENTS } else { arguments }.to_owned();
         let (rules, is_strict) = (Arc::clone(rules), rules.is_strict);
         let comparisons = &self.gateway.comparisons;
         let compared = comparisons.decide(move || rules.compare(&arguments), self.deadline);
         let comparison = match Box::pin(compared).await {
-            // Nobody asked for the comparison of a tool that is not strict.
+            // The client did not ask for this comparison.
             Comparison::Undecided(_) if !is_strict => Comparison::Matches,
             comparison => comparison,
         };
-        let is_invalid = comparison.violation().is_some();
-        let state = if is_invalid {
-            PartState::Invalid
-        } else {
-            state
-        };
-        Compared { state, comparison }
+        Compared::new(state, comparison, true)
     }
+}
 
-    /// Compares a document with its schema. One that has to match and does not is corrected by the
-    /// model, with one more call, unless the client wants no more calls or a limit is reached.
+impl PartCalls<'_> {
+    /// Compares a document with its schema. If it has to match and does not, the model corrects it
+    /// with one more call, within the limits of the run.
     pub(super) async fn compare_or_correct(
-        &self,
-        cut: Cut<'_>,
-        joined: &mut Joined,
-        recording: Option<&mut Recording>,
+        &mut self,
+        run: &mut Continuation,
     ) -> Result<Compared, ApiError> {
-        let run = &joined.run;
-        let compared = self.compare(cut, state_of(run), run.text()).await;
-        let is_wanted = self.wish.continues != Continues::Nothing;
-        let Some(violation) = compared.violation().filter(|_| is_wanted) else {
+        let (context, target) = (self.context, self.target);
+        let compared = context.compare(target, state_of(run), run.text()).await;
+        let violation = compared.violation().filter(|_| context.is_continued());
+        let Some(violation) = violation else {
             return Ok(compared);
         };
         let mut corrected = None;
         let check = async |document: &str| {
-            let compared = self.compare(cut, PartState::Complete, document).await;
+            let compared = context.compare(target, PartState::Complete, document).await;
             match &compared.comparison {
                 Comparison::Matches => {
                     corrected = Some(compared);
@@ -136,40 +124,39 @@ impl RequestContext {
                 Comparison::Undecided(why) | Comparison::Violates(why) => Err(why.clone()),
             }
         };
-        let correction = self.correct(cut, joined, violation, check, recording);
-        correction.await?;
+        self.correct(run, violation, check).await?;
         Ok(corrected.unwrap_or(compared))
     }
 }
 
-/// The arguments of a call that has none.
+/// The arguments of a call without any.
 pub(super) const NO_ARGUMENTS: &str = "{}";
 
 impl Compliance {
-    /// Takes note of what comparing a part found; what the part is.
-    pub(super) fn add(&mut self, cut: Cut<'_>, compared: Compared) -> PartState {
-        let all = match cut {
-            Cut::Content => &mut self.content,
-            Cut::Arguments(_) => &mut self.calls,
+    /// Adds the comparison of a part. Returns the state of the part.
+    pub(super) fn add(&mut self, target: AnswerPart<'_>, compared: Compared) -> PartState {
+        let all = match target.tool {
+            None => &mut self.content,
+            Some(_) => &mut self.calls,
         };
         *all = std::mem::take(all).and(compared.comparison);
         compared.state
     }
 
-    /// What all comparisons together found.
+    /// All comparisons together.
     pub(super) fn comparison(&self) -> Comparison {
         self.content.clone().and(self.calls.clone())
     }
 
-    /// Why the client gets an error instead of the answer, if the settings say so.
+    /// The error that the client gets instead of the answer, if the settings say so.
     pub(super) fn refusal(&self, context: &RequestContext) -> Option<String> {
         let is_refused = context.gateway.settings.strict_schema;
         let violation = self.content.violation().filter(|_| is_refused);
         violation.map(str::to_owned)
     }
 
-    /// The `overlock` member of the final object or the last event. A complete answer has none, nor
-    /// has one that is forwarded unchanged.
+    /// The `overlock` member of the completion or of the last event. Complete and unchanged answers
+    /// have none.
     pub(super) fn report(&self, is_strict: bool, outcome: &Outcome) -> Option<Value> {
         let of_document = self.content.violation().filter(|_| is_strict);
         let violation = of_document.or(self.calls.violation());

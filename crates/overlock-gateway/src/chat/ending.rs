@@ -1,91 +1,81 @@
-//! With which word does an answer end?
+//! The finish reason of an answer.
 //!
-//! The upstream's word stands unless something better is known. If any part of an answer is cut,
-//! the answer was cut: a tool call beside a cut one must not make both look ready to be made. A part
-//! that violates its schema counts like a cut one: there is no other word that clients know for it.
+//! The upstream's finish reason stands unless the parts show another one. One cut part makes the
+//! whole answer cut, so that no tool call beside it looks ready to be executed. A part that violates
+//! its schema counts as cut, because clients know no other word for it.
 
 use overlock_llm::Reason;
 use overlock_llm::assembler::PartState;
 
-/// What is known of the end of one answer.
+/// What is known about the end of one choice.
 pub(super) struct Ending {
-    /// What the upstream says.
-    said: Option<String>,
+    /// The upstream's finish reason.
+    reported: Option<String>,
     parts: Parts,
 }
 
-/// What its parts turned out to be; what comes later here counts more.
+/// The state of the parts together; later variants take precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Parts {
-    /// Nothing that tells by itself whether it is whole.
-    Nothing,
-    WholeContent,
-    WholeCall,
-    /// Nobody can tell of a call: its arguments may not even have begun.
+    /// No part shows whether it is complete.
+    Unclear,
+    CompleteContent,
+    CompleteCall,
+    /// A call whose arguments may not even have begun.
     UnclearCall,
     InvalidPart,
     CutPart,
 }
 
 impl Ending {
-    /// An end of which the upstream says this.
-    pub(super) fn said(said: Option<String>) -> Self {
-        Self {
-            said,
-            parts: Parts::Nothing,
+    pub(super) fn new(reported: Option<String>) -> Self {
+        let parts = Parts::Unclear;
+        Self { reported, parts }
+    }
+
+    pub(super) fn add_content(&mut self, state: PartState) {
+        self.add(state, Parts::CompleteContent, Parts::Unclear);
+    }
+
+    pub(super) fn add_call(&mut self, state: PartState) {
+        self.add(state, Parts::CompleteCall, Parts::UnclearCall);
+    }
+
+    /// Adds a call in the older form. A complete one ends with the upstream's own finish reason,
+    /// and a cut one is not continued.
+    pub(super) fn add_older_call(&mut self, state: PartState) {
+        if state != PartState::Complete {
+            self.add_call(state);
         }
     }
 
-    /// The content turned out to be this.
-    pub(super) fn content(&mut self, found: PartState) {
-        self.find(match found {
-            PartState::Complete => Parts::WholeContent,
+    fn add(&mut self, state: PartState, complete: Parts, unclear: Parts) {
+        self.parts = self.parts.max(match state {
+            PartState::Complete => complete,
             PartState::Invalid => Parts::InvalidPart,
             PartState::Cut => Parts::CutPart,
-            PartState::Unclear => Parts::Nothing,
+            PartState::Unclear => unclear,
         });
     }
 
-    /// A tool call turned out to be this.
-    pub(super) fn call(&mut self, found: PartState) {
-        self.find(match found {
-            PartState::Complete => Parts::WholeCall,
-            PartState::Invalid => Parts::InvalidPart,
-            PartState::Cut => Parts::CutPart,
-            PartState::Unclear => Parts::UnclearCall,
-        });
+    /// The provider's filter ended a later answer.
+    pub(super) fn set_withheld(&mut self) {
+        *self = Self::new(Some("content_filter".to_owned()));
     }
 
-    /// A call in the older form turned out to be this. One that is whole ends with the upstream's
-    /// own word, and one that is cut is not continued.
-    pub(super) fn older_call(&mut self, found: PartState) {
-        if found != PartState::Complete {
-            self.call(found);
-        }
-    }
-
-    /// The provider's filter ended what was asked for later.
-    pub(super) fn withheld(&mut self) {
-        (self.said, self.parts) = (Some("content_filter".to_owned()), Parts::Nothing);
-    }
-
-    fn find(&mut self, parts: Parts) {
-        self.parts = self.parts.max(parts);
-    }
-
-    /// The word for it; nothing if nobody knows.
-    pub(super) fn word(&self) -> Option<&str> {
-        match (self.parts, self.said.as_deref()) {
+    /// The finish reason for the client, if there is any.
+    pub(super) fn finish(&self) -> Option<&str> {
+        match (self.parts, self.reported.as_deref()) {
             (Parts::InvalidPart | Parts::CutPart, _) | (Parts::UnclearCall, None) => Some("length"),
-            (Parts::WholeCall, None | Some("length")) => Some("tool_calls"),
-            (Parts::WholeContent, None | Some("length")) => Some("stop"),
-            (_, said) => said,
+            (Parts::CompleteCall, None | Some("length")) => Some("tool_calls"),
+            (Parts::CompleteContent, None | Some("length")) => Some("stop"),
+            (_, reported) => reported,
         }
     }
 
-    /// Why an answer with this end is not complete, where nothing else tells.
+    /// Why the answer is not complete, if its finish reason shows that it is not.
     pub(super) fn reason(&self) -> Option<Reason> {
-        match self.word() {
+        match self.finish() {
             None => Some(Reason::NoFinish),
             Some("length") if self.parts == Parts::InvalidPart => Some(Reason::SchemaViolation),
             Some("length") => Some(Reason::NotContinued),
@@ -97,73 +87,65 @@ impl Ending {
 
 #[cfg(test)]
 mod tests {
+    use super::PartState::{Complete, Cut, Invalid, Unclear};
     use super::*;
 
+    const ANY: [Option<&str>; 4] = [None, Some("stop"), Some("length"), Some("tool_calls")];
+
     #[track_caller]
-    fn check_word(
-        said: Option<&str>,
+    fn check(
+        reported: Option<&str>,
         content: &[PartState],
         calls: &[PartState],
-        word: Option<&str>,
+        finish: Option<&str>,
     ) {
-        let mut ending = Ending::said(said.map(str::to_owned));
-        for found in content {
-            ending.content(*found);
+        let mut ending = Ending::new(reported.map(str::to_owned));
+        for state in content {
+            ending.add_content(*state);
         }
-        for found in calls {
-            ending.call(*found);
+        for state in calls {
+            ending.add_call(*state);
         }
-        assert_eq!(ending.word(), word, "{said:?}, {content:?}, {calls:?}");
-    }
-
-    const WHOLE: PartState = PartState::Complete;
-    const CUT: PartState = PartState::Cut;
-    const UNCLEAR: PartState = PartState::Unclear;
-
-    #[test]
-    fn the_upstreams_word_stands_where_nothing_is_known_better() {
-        for said in [None, Some("stop"), Some("length"), Some("tool_calls")] {
-            check_word(said, &[], &[], said);
-            check_word(said, &[UNCLEAR], &[], said);
-        }
-        check_word(Some("stop"), &[], &[WHOLE], Some("stop"));
-        check_word(Some("tool_calls"), &[WHOLE], &[], Some("tool_calls"));
-        check_word(Some("tool_calls"), &[], &[UNCLEAR], Some("tool_calls"));
+        let found = ending.finish();
+        assert_eq!(found, finish, "{reported:?}, {content:?}, {calls:?}");
     }
 
     #[test]
-    fn what_is_called_cut_and_is_whole_is_called_whole() {
-        for said in [None, Some("length")] {
-            check_word(said, &[WHOLE], &[], Some("stop"));
-            check_word(said, &[], &[WHOLE], Some("tool_calls"));
-            check_word(said, &[WHOLE], &[WHOLE, WHOLE], Some("tool_calls"));
+    fn keeps_the_finish_reason_of_the_upstream() {
+        for reported in ANY {
+            check(reported, &[], &[], reported);
+            check(reported, &[Unclear], &[], reported);
+        }
+        check(Some("stop"), &[], &[Complete], Some("stop"));
+        check(Some("tool_calls"), &[Complete], &[], Some("tool_calls"));
+        check(Some("tool_calls"), &[], &[Unclear], Some("tool_calls"));
+    }
+
+    #[test]
+    fn an_answer_reported_as_cut_is_complete_if_its_parts_are() {
+        for reported in [None, Some("length")] {
+            check(reported, &[Complete], &[], Some("stop"));
+            check(reported, &[], &[Complete], Some("tool_calls"));
+            check(reported, &[Complete], &[Complete; 2], Some("tool_calls"));
         }
     }
 
     #[test]
-    fn a_call_of_which_nobody_knows_whether_it_is_whole_does_not_become_whole() {
-        for said in [None, Some("length")] {
-            check_word(said, &[], &[WHOLE, UNCLEAR], Some("length"));
-            check_word(said, &[], &[UNCLEAR], Some("length"));
+    fn an_unclear_call_does_not_become_complete() {
+        for reported in [None, Some("length")] {
+            check(reported, &[], &[Complete, Unclear], Some("length"));
+            check(reported, &[], &[Unclear], Some("length"));
         }
     }
 
     #[test]
-    fn a_part_that_violates_its_schema_never_looks_complete() {
-        const INVALID: PartState = PartState::Invalid;
-        for said in [None, Some("stop"), Some("length"), Some("tool_calls")] {
-            check_word(said, &[INVALID], &[], Some("length"));
-            check_word(said, &[INVALID], &[WHOLE], Some("length"));
-            check_word(said, &[WHOLE], &[INVALID, WHOLE], Some("length"));
-        }
-    }
-
-    #[test]
-    fn one_cut_part_makes_a_cut_answer() {
-        for said in [None, Some("stop"), Some("length"), Some("tool_calls")] {
-            check_word(said, &[CUT], &[], Some("length"));
-            check_word(said, &[CUT], &[WHOLE], Some("length"));
-            check_word(said, &[WHOLE], &[CUT, WHOLE], Some("length"));
+    fn one_cut_or_invalid_part_makes_a_cut_answer() {
+        for reported in ANY {
+            for state in [Cut, Invalid] {
+                check(reported, &[state], &[], Some("length"));
+                check(reported, &[state], &[Complete], Some("length"));
+                check(reported, &[Complete], &[state, Complete], Some("length"));
+            }
         }
     }
 }

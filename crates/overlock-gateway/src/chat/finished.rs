@@ -1,79 +1,109 @@
-//! An answer that has ended, and the reply that carries it.
+//! An answer that has ended, as a reply or as the last lines of a stream.
+
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderValue};
-use overlock_llm::Outcome;
+use overlock_json::Comparison;
 use overlock_llm::wire::chat::chunks;
+use overlock_llm::{Outcome, Reason};
+use overlock_runs::to_json;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::idempotency::Answered;
-use super::refusal::pass_on;
-use super::reported::{ending_comment, report};
-use super::wish::Wish;
+use super::params::ChatParams;
 use crate::error::ApiError;
 use crate::reply::{Reply, event_stream, reply, whole};
-use overlock_json::Comparison;
+use crate::upstream::forward_headers;
 
-/// An answer that has ended.
+/// An answer that has ended. With an idempotency key it is stored and sent again.
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct FinishedAnswer {
-    /// The completion.
-    pub(super) value: Value,
-    /// The same as it came, if nothing had to change.
-    pub(super) bytes: Option<Bytes>,
-    pub(super) is_changed: bool,
-    /// The upstream's headers.
-    pub(super) headers: HeaderMap,
+    pub(super) completion: Value,
+    #[serde(flatten)]
     pub(super) outcome: Outcome,
+    /// The calls after the first.
     pub(super) continuations: u32,
+    /// The comparison with the schemas of the request.
     pub(super) comparison: Comparison,
+    /// The error that the client gets instead of a document that violates its schema.
+    pub(super) refusal: Option<String>,
+    /// Whether the completion differs from the upstream's.
+    #[serde(skip)]
+    pub(super) is_changed: bool,
+}
+
+/// What the store keeps for later requests with the same key, besides the steps.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum IdempotentAnswer<'a> {
+    /// The answer to the first call. The steps follow from it.
+    First(Cow<'a, Value>),
+    /// The answer that the client got.
+    Answered(Cow<'a, FinishedAnswer>),
 }
 
 impl FinishedAnswer {
-    /// An answer that was recorded for an earlier request, or the error that was sent instead.
-    pub(super) fn replayed(before: Answered) -> Result<Self, ApiError> {
-        if let Some(refusal) = before.refusal {
-            return Err(violated(refusal));
+    /// The answer as it is stored for later requests with the same key.
+    pub(super) fn stored(&self) -> String {
+        to_json(&IdempotentAnswer::Answered(Cow::Borrowed(self)))
+    }
+
+    /// The reply, streamed or not, with these headers of the upstream. A completion that did not
+    /// change is sent as the upstream wrote it.
+    pub(super) fn into_reply(
+        self,
+        params: &ChatParams,
+        original: Option<Bytes>,
+        headers: &HeaderMap,
+    ) -> Result<Reply, ApiError> {
+        if let Some(refusal) = self.refusal {
+            return Err(ApiError::upstream(refusal).with_code("schema_violation"));
         }
-        Ok(Self {
-            value: before.completion,
-            bytes: None,
-            is_changed: false,
-            headers: HeaderMap::new(),
-            outcome: before.outcome,
-            continuations: before.continuations,
-            comparison: before.comparison,
-        })
-    }
-
-    pub(super) fn completion(&self) -> &Value {
-        &self.value
-    }
-
-    /// The reply to a request, streamed or not.
-    pub(super) fn into_reply(self, wish: &Wish) -> Reply {
-        let mut answer = if wish.streams {
-            let events = chunks(&self.value).into_iter();
-            let events = events.filter(|event| wish.wants_usage || event.get("usage").is_none());
+        let mut answer = if params.is_streamed {
+            let events = chunks(&self.completion).into_iter();
+            let events = events.filter(|event| params.wants_usage || event.get("usage").is_none());
             let events: Vec<String> = events.map(|event| format!("data: {event}\n\n")).collect();
-            let end = ending_comment(&self.outcome, self.continuations, &self.comparison);
-            event_stream(whole(events.concat() + &end))
+            event_stream(whole(events.concat() + &self.end_of_stream()))
         } else {
-            let body = self.bytes.unwrap_or_else(|| self.value.to_string().into());
+            let original = original.filter(|_| !self.is_changed);
+            let body = original.unwrap_or_else(|| self.completion.to_string().into());
             let mut answer = reply(StatusCode::OK, "application/json", whole(body));
-            let headers = answer.headers_mut();
-            report(headers, &self.outcome, self.continuations);
-            if let Some(name) = self.comparison.name() {
-                headers.insert("x-overlock-schema", HeaderValue::from_static(name));
-            }
+            self.set_headers(answer.headers_mut());
             answer
         };
-        pass_on(&self.headers, answer.headers_mut());
-        answer
+        forward_headers(headers, answer.headers_mut());
+        Ok(answer)
     }
-}
 
-/// The error instead of a document that must not violate its schema.
-pub(super) fn violated(refusal: String) -> ApiError {
-    ApiError::upstream(refusal).with_code("schema_violation")
+    fn set_headers(&self, headers: &mut HeaderMap) {
+        for (name, value) in [
+            ("x-overlock-outcome", Some(self.outcome.name())),
+            ("x-overlock-reason", self.outcome.reason().map(Reason::name)),
+            ("x-overlock-schema", self.comparison.name()),
+        ] {
+            if let Some(value) = value {
+                headers.insert(name, HeaderValue::from_static(value));
+            }
+        }
+        let continuations = HeaderValue::from(self.continuations);
+        headers.insert("x-overlock-continuations", continuations);
+    }
+
+    /// The last lines of a stream. Its headers were sent before its first byte, so a comment says
+    /// the same.
+    pub(super) fn end_of_stream(&self) -> String {
+        let (outcome, calls) = (self.outcome.name(), self.continuations);
+        let reason = self
+            .outcome
+            .reason()
+            .map(|it| format!(" reason={}", it.name()));
+        let schema = self.comparison.name().map(|it| format!(" schema={it}"));
+        format!(
+            ": overlock outcome={outcome} continuations={calls}{}{}\n\ndata: [DONE]\n\n",
+            reason.unwrap_or_default(),
+            schema.unwrap_or_default()
+        )
+    }
 }

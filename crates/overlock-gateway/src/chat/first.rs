@@ -1,274 +1,181 @@
-//! What is kept of a first answer, whatever it turned out to be.
+//! The steps that a first answer is recorded as.
 //!
-//! A document is kept as the first step of its run, a text as the first step of a text. An answer
-//! that is neither what was asked for nor what the provider lets through is kept with the reason.
-
-use overlock_llm::{
-    Continuation, Failure, ModelOutput, Outcome, Progress, Reason, Step, StepEnd, StepResult,
-    TextContinuation,
-};
+//! A document is the first step of its continuation, a text the first step of a text. An answer
+//! that is neither what was asked for nor complete is recorded with the reason.
 
 use overlock_llm::assembler::{Delivery, PartKind, PartState, PartText};
+use overlock_llm::wire::chat::is_normal_end;
+use overlock_llm::{
+    Continuation, Failure, ModelOutput, Outcome, Reason, Step, StepEnd, StepResult,
+    TextContinuation,
+};
+use overlock_runs::{RecordedStep, RepairReport, unfinished};
 
 use super::context::RequestContext;
-use super::repair_report::repair_report;
-use super::resume::unkept;
 use crate::error::ApiError;
-use crate::record::{RecordError, Recording};
-use overlock_runs::{RecordedStep, unfinished};
+use crate::record::Recording;
 
-/// A first answer, or a part of it.
+/// The text of one part of a first answer.
 #[derive(Clone, Copy)]
-pub(super) struct First<'a> {
-    /// All that came.
-    pub(super) came: &'a str,
-    /// What of that is read as the document.
+pub(super) struct FirstText<'a> {
+    /// All of it.
+    pub(super) text: &'a str,
+    /// What is read as the document.
     pub(super) document: &'a str,
-    /// How it ended.
     pub(super) end: &'a StepEnd,
 }
 
-impl<'a> First<'a> {
-    /// A part of which the document is recorded, with the text around it.
+impl<'a> FirstText<'a> {
+    /// A part whose document is recorded with the text around it.
     pub(super) fn of(part: &'a PartText, end: &'a StepEnd) -> Self {
         Self {
-            came: part.recorded_text(),
+            text: part.recorded_text(),
             document: part.document(),
             end,
         }
     }
 
-    /// One of which nothing is left out before it is read.
-    pub(super) fn all(came: &'a str, end: &'a StepEnd) -> Self {
+    /// A text that is read as a whole.
+    pub(super) fn all(text: &'a str, end: &'a StepEnd) -> Self {
         Self {
-            came,
-            document: came,
+            text,
+            document: text,
             end,
         }
     }
 
-    /// Whether it was cut off at its limit before its document began, if this became of it. The
-    /// whole document is then still to come.
+    /// Whether it was cut off at its limit before its document began, so that the whole document
+    /// is still to come.
     pub(super) fn awaits_document(&self, step: Option<&Step>) -> bool {
         let is_cut = self.end.finish.as_deref() == Some("length");
         is_cut && self.end.refusal.is_none() && step.is_some_and(Step::has_no_json)
     }
 }
 
-/// Keeps a step, unless nothing depends on whether it is kept.
-pub(super) async fn keep(
-    recording: &mut Recording,
-    mut step: RecordedStep,
-) -> Result<(), RecordError> {
-    recording.place(&mut step);
-    match recording.step(&step).await {
-        Err(error) if recording.is_keyed() => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// The same, with the error for the client.
-pub(super) async fn keep_step(
-    recording: &mut Recording,
-    step: RecordedStep,
-) -> Result<(), ApiError> {
-    let kept = keep(recording, step).await;
-    kept.map_err(|error| unkept(&error))
-}
-
-/// Whether this is a word for an answer that ended by itself: those of `OpenAI`, and those that
-/// other servers have for the same.
-fn is_usual(finish: Option<&str>) -> bool {
-    matches!(
-        finish,
-        Some(
-            "stop"
-                | "tool_calls"
-                | "function_call"
-                | "eos"
-                | "eos_token"
-                | "end_turn"
-                | "stop_sequence"
-        )
-    )
-}
-
 impl RequestContext {
-    /// Reads a first answer as a document; what became of it then.
-    pub(super) fn read_first(&self, first: &First<'_>) -> (Continuation, Option<Step>) {
-        let mut run = Continuation::new(self.wish.continuation(&self.gateway));
-        let Some(ask) = run.next() else {
-            return (run, None);
-        };
-        let (text, tokens) = (first.document.as_bytes(), self.tokens_of(first));
-        // What is to be asked can be answered.
-        let step = run.answered(&ask, &ModelOutput::new(text, tokens)).ok();
+    /// Reads a first text as a document. There is no step if the settings allow no calls.
+    pub(super) fn read_first(&self, first: &FirstText<'_>) -> (Continuation, Option<Step>) {
+        let mut run = Continuation::new(self.params.continuation(&self.gateway));
+        let output = ModelOutput::new(first.document.as_bytes(), self.tokens_of(first));
+        let step = run.next().and_then(|ask| run.answered(&ask, &output).ok());
         (run, step)
     }
 
-    /// The step of a run that a first answer was.
+    /// The step of a text that was read as a document.
     pub(super) fn document_step(
         &self,
         run: &Continuation,
         step: &Step,
-        first: &First<'_>,
+        first: &FirstText<'_>,
     ) -> RecordedStep {
         let mut recorded = RecordedStep::new(run, step, Some(self.budget.clone()));
         recorded.step.end = first.end.clone();
-        recorded.mended = run
-            .base()
-            .and_then(|base| repair_report(first.came, first.document, base));
-        self.with_counts(recorded, first)
+        let document = run.base();
+        recorded.mended = document.and_then(|it| RepairReport::of(first.text, first.document, it));
+        self.with_counts(recorded, first.text)
     }
 
-    /// The step that a text is.
-    pub(super) fn text_step(&self, first: &First<'_>) -> RecordedStep {
+    /// The step of a text that is not a document.
+    pub(super) fn text_step(&self, first: &FirstText<'_>) -> RecordedStep {
         let tokens = self.tokens_of(first);
-        let step = TextContinuation::first_step(first.came, tokens, first.end.clone());
-        self.with_counts(
-            RecordedStep::of_text(step, Some(self.budget.clone())),
-            first,
-        )
+        let step = TextContinuation::first_step(first.text, tokens, first.end.clone());
+        let step = RecordedStep::of_text(step, Some(self.budget.clone()));
+        self.with_counts(step, first.text)
     }
 
-    /// The tokens of a first answer: what the provider says, or else what is counted here. One
-    /// count for all answers, or what they take together would be nobody's.
-    pub(super) fn tokens_of(&self, first: &First<'_>) -> u64 {
-        let counted = || self.wish.counter().tokens().count(first.came);
-        self.first_usage.map_or_else(counted, |told| told.output)
-    }
-
-    /// A step with the provider's count, if there is one, and the one made here.
-    fn with_counts(&self, recorded: RecordedStep, first: &First<'_>) -> RecordedStep {
-        let counted = match self.first_usage {
-            Some(_) => self.wish.counter().tokens().count(first.came),
-            None => recorded.step.tokens,
-        };
-        recorded.with_counts(self.first_usage, Some(counted))
-    }
-
-    /// The step that an answer without anything in it is.
+    /// The step of an answer without text. What the model says instead is counted.
     fn blank_step(&self, end: &StepEnd) -> RecordedStep {
         let refusal = end.refusal.as_deref();
-        let counted = refusal.map_or(0, |text| self.wish.counter().tokens().count(text));
         let failure = match refusal {
             Some(_) => Failure::Declined,
             None => Failure::Empty,
         };
+        let refusal = refusal.unwrap_or_default();
+        let tokens = self.tokens_of(&FirstText::all(refusal, end));
         let step = Step {
-            iteration: 1,
-            way: None,
-            tokens: self.first_usage.map_or(counted, |told| told.output),
-            kpi: None,
-            kpis: None,
-            progress: Progress::Unknown,
-            is_looping: false,
             result: StepResult::Failed { failure, raw: None },
-            end: end.clone(),
+            ..TextContinuation::first_step("", tokens, end.clone())
         };
-        RecordedStep::of_text(step, Some(self.budget.clone()))
-            .with_counts(self.first_usage, Some(counted))
+        let step = RecordedStep::of_text(step, Some(self.budget.clone()));
+        self.with_counts(step, refusal)
     }
 
-    /// The step that a content is which nobody goes on with: that of a document if it is one.
-    pub(super) fn step_of(&self, kind: PartKind, first: &First<'_>) -> RecordedStep {
-        if first.came.is_empty() {
+    /// The tokens of a first text: as reported by the provider, or else as counted here.
+    pub(super) fn tokens_of(&self, first: &FirstText<'_>) -> u64 {
+        let counted = || self.params.counter().tokens().count(first.text);
+        self.first_usage.map_or_else(counted, |usage| usage.output)
+    }
+
+    /// Adds the reported usage and our count of a text to its step.
+    fn with_counts(&self, step: RecordedStep, text: &str) -> RecordedStep {
+        let counted = match self.first_usage {
+            Some(_) => self.params.counter().tokens().count(text),
+            None => step.step.tokens,
+        };
+        step.with_counts(self.first_usage, Some(counted))
+    }
+
+    /// The step of content that is not continued.
+    pub(super) fn content_step(&self, first: &FirstText<'_>) -> RecordedStep {
+        if first.text.is_empty() {
             return self.blank_step(first.end);
         }
+        let kind = self.content_kind();
         let may_be_document = kind != PartKind::Detect || {
             let mut part = PartText::new(kind, Delivery::AtEnd);
             part.feed(first.document);
             part.state() != PartState::Unclear
         };
-        if may_be_document
-            && let (run, Some(step)) = self.read_first(first)
-            && run.base().is_some()
-        {
-            return self.document_step(&run, &step, first);
-        }
-        self.text_step(first)
-    }
-
-    /// Keeps a document that nobody has to go on with.
-    pub(super) async fn keep_document(
-        &self,
-        first: &First<'_>,
-        recording: Option<&mut Recording>,
-    ) -> Result<(), ApiError> {
-        let Some(recording) = recording else {
-            return Ok(());
-        };
-        match self.read_first(first) {
-            (run, Some(step)) => {
-                let step = self.document_step(&run, &step, first);
-                keep_step(recording, step).await
+        match may_be_document.then(|| self.read_first(first)) {
+            Some((run, Some(step))) if run.base().is_some() => {
+                self.document_step(&run, &step, first)
             }
-            (_, None) => Ok(()),
+            _ => self.text_step(first),
         }
     }
 
-    /// Keeps a content that the provider's filter ended; how that ends the answer.
-    pub(super) async fn keep_withheld(
+    /// Records content that is not a document. Returns the outcome of the answer, unless the
+    /// upstream's finish reason says it. A text that ended normally is recorded only with its text.
+    pub(super) async fn record_unclear(
         &self,
-        kind: PartKind,
-        first: &First<'_>,
-        recording: Option<&mut Recording>,
-    ) -> Result<Outcome, ApiError> {
-        let step = self.step_of(kind, first);
-        let has_come = !first.came.is_empty();
-        let outcome = unfinished(Reason::ContentFilter, has_come, step.cut.clone());
-        if let Some(recording) = recording {
-            keep_step(recording, step).await?;
-        }
-        Ok(outcome)
-    }
-
-    /// Keeps a content that is no document; how that ends the answer, if that is not for the
-    /// provider to say. Of a text that ended by itself nothing is kept where no text is.
-    pub(super) async fn keep_unclear(
-        &self,
-        first: &First<'_>,
+        first: &FirstText<'_>,
         has_calls: bool,
         recording: Option<&mut Recording>,
     ) -> Result<Option<Outcome>, ApiError> {
         let finish = first.end.finish.as_deref();
-        let is_declined = first.came.is_empty() && first.end.refusal.is_some();
-        // What is cut may have been about to begin one.
+        let is_empty = first.text.is_empty();
+        // A text that was cut may have been about to begin a document.
         let is_ended = !matches!(finish, None | Some("length"));
-        let reason = if is_declined {
+        let reason = if is_empty && first.end.refusal.is_some() {
             Some(Reason::Refusal)
-        } else if self.wish.is_json && !has_calls && is_ended {
+        } else if self.params.is_json && !has_calls && is_ended {
             Some(Reason::NoJson)
-        } else if is_ended && !is_usual(finish) {
+        } else if is_ended && !finish.is_some_and(is_normal_end) {
             Some(Reason::NoFinish)
         } else {
             None
         };
-        let is_empty = first.came.is_empty();
-        let outcome = reason.map(|reason| {
-            let has_come = reason == Reason::NoFinish && !is_empty;
-            unfinished(reason, has_come, None)
-        });
-        let is_one_of_many = is_usual(finish) || is_empty && has_calls;
-        let is_told = outcome.is_some() || !is_one_of_many;
-        let recording = recording.filter(|it| is_told || !is_empty && it.keeps_text());
-        if let Some(recording) = recording {
-            let step = match reason {
-                _ if is_empty => self.blank_step(first.end),
-                Some(Reason::NoJson) => self.no_document_step(first),
-                _ => self.text_step(first),
+        let is_normal = finish.is_some_and(is_normal_end) || is_empty && has_calls;
+        let is_recorded = |recording: &&mut Recording| {
+            reason.is_some() || !is_normal || !is_empty && recording.keeps_text()
+        };
+        if let Some(recording) = recording.filter(is_recorded) {
+            let step = if is_empty {
+                self.blank_step(first.end)
+            } else if reason == Some(Reason::NoJson)
+                && let (run, Some(step)) = self.read_first(first)
+                // With a document, there are several.
+                && run.base().is_none()
+            {
+                self.document_step(&run, &step, first)
+            } else {
+                self.text_step(first)
             };
-            keep_step(recording, step).await?;
+            recording.step(step).await?;
         }
-        Ok(outcome)
-    }
-
-    /// The step that an answer is which should be a document and is none.
-    fn no_document_step(&self, first: &First<'_>) -> RecordedStep {
-        match self.read_first(first) {
-            (run, Some(step)) if run.base().is_none() => self.document_step(&run, &step, first),
-            // There are several.
-            _ => self.text_step(first),
-        }
+        Ok(reason.map(|reason| {
+            let has_text = reason == Reason::NoFinish && !is_empty;
+            unfinished(reason, has_text, None)
+        }))
     }
 }

@@ -1,81 +1,28 @@
-//! Has this been asked before, under the same key?
+//! Requests with an idempotency key: a request with the same key gets the same answer.
 
-use std::borrow::Cow;
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
-use overlock_llm::Outcome;
+use overlock_runs::{Record, RecordedStep};
 use overlock_store::{Begun, Run, RunId, Writes};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::context::RequestContext;
-use super::recorded::Held;
-use super::resume::{damaged, unkept};
+use super::finished::IdempotentAnswer;
+use super::run::{ChatRun, Source, damaged};
 use crate::body::text_of;
 use crate::clock::now;
 use crate::error::ApiError;
 use crate::keys::{API_KEY, IDEMPOTENCY_KEY};
 use crate::record::{EarlierSteps, RecordError, Recording};
-use overlock_json::Comparison;
-use overlock_runs::Record;
-use overlock_runs::RecordedStep;
-use overlock_runs::to_json;
 
-/// What becomes of a request with a key.
-pub(super) enum Keyed {
-    /// It is new.
-    New(Recording),
-    /// It was answered before in this run, with this.
-    Answered(RunId, Answered),
-    /// It was begun before by somebody who did not end it. This is what the first call answered.
-    Unfinished(Value, Recording),
-}
-
-/// What is kept of an answer for whoever asks the same again, besides its steps.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kept<'a> {
-    /// What the first call answered. What follows from it is in the steps.
-    First(Cow<'a, Value>),
-    /// What the client was answered.
-    Answered(Cow<'a, Answered>),
-}
-
-/// What a client was answered.
-#[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Answered {
-    pub(super) completion: Value,
-    #[serde(flatten)]
-    pub(super) outcome: Outcome,
-    pub(super) continuations: u32,
-    /// What comparing it with the schema of the request found.
-    pub(super) comparison: Comparison,
-    /// What the client was told instead of the completion.
-    pub(super) refusal: Option<String>,
-}
-
-impl Answered {
-    /// As it is kept.
-    pub(super) fn kept(&self) -> String {
-        to_json(&Kept::Answered(Cow::Borrowed(self)))
-    }
-}
-
-/// What a first call answered, as it is kept.
-pub(super) fn kept_first(completion: &Value) -> String {
-    to_json(&Kept::First(Cow::Borrowed(completion)))
-}
-
-/// The longest key that anybody needs.
+/// The longest key in bytes.
 const LONGEST: usize = 255;
 
-/// Where clients show who they are, to the gateway or to the upstream.
-const WHO_ASKS: [&str; 5] = [
+/// The headers that identify a client, to the gateway or to the upstream.
+const CLIENT_HEADERS: [&str; 5] = [
     "authorization",
     API_KEY,
     "api-key",
@@ -83,7 +30,8 @@ const WHO_ASKS: [&str; 5] = [
     "openai-project",
 ];
 
-/// The key of a request, if it has one, with whose it is. What they show cannot be read from it.
+/// A digest of the key of a request, if it has one, and of the headers that identify its client:
+/// two clients may use the same key by chance.
 pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(key) = headers.get(&IDEMPOTENCY_KEY) else {
         return Ok(None);
@@ -93,83 +41,83 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
             "the header `idempotency-key` must have from 1 to {LONGEST} characters"
         )));
     }
-    // A key is one client's own: two clients may have the same by chance. No header holds a line
-    // break, so that what one of them shows cannot be taken for what another does.
-    let mut parts = Vec::new();
-    for name in WHO_ASKS {
-        for shown in headers.get_all(name) {
-            parts.extend([name.as_bytes(), b"\n", shown.as_bytes(), b"\n"]);
+    // No header contains a line break, so different headers never give the same text.
+    let mut text = Vec::new();
+    for name in CLIENT_HEADERS {
+        for value in headers.get_all(name) {
+            text.extend([name.as_bytes(), b"\n", value.as_bytes(), b"\n"].concat());
         }
     }
-    parts.extend([b"\n", key.as_bytes()]);
-    Ok(Some(digest(&parts)))
+    text.extend([b"\n", key.as_bytes()].concat());
+    Ok(Some(digest(&text)))
 }
 
-/// Begins a run under a key, or finds the one that was.
-pub(super) async fn begin(context: &RequestContext, key: String) -> Result<Keyed, ApiError> {
-    let text = text_of(&context.wish.text)?;
-    let records = context.gateway.settings.record != Record::Off;
-    let Some(recorder) = context.gateway.recorder.as_ref().filter(|_| records) else {
-        return Err(ApiError::invalid(
-            "the header `idempotency-key` needs recorded runs, but this gateway records none",
-        )
-        .with_code("not_recorded"));
-    };
-    let about = Arc::new(context.about(text, Held::Itself));
-    let (id, at, digest) = (recorder.new_id(), now(), digest(&[text.as_bytes()]));
-    // It is marked before anybody else can find it.
-    let work_on = async |id: &RunId| {
-        let live = recorder.lock(id).await;
-        live.map_err(|error| unkept(&error))?.ok_or_else(in_use)
-    };
-    let live = work_on(&id).await?;
-    let begun = {
-        let about = Arc::clone(&about);
-        let begin =
-            move |writes: &mut dyn Writes| writes.begin_once(&key, &digest, &about.begun(&id, at));
-        recorder.write(begin).await
-    };
-    let known = match begun.map_err(|error| unkept(&error))? {
-        Begun::Started(claim) => {
-            return Ok(Keyed::New(Recording::keyed(live, claim, at, about, None)));
-        }
-        Begun::Exists(known) => known,
-        Begun::Concurrent => return Err(in_use()),
-        Begun::Mismatch => {
-            return Err(ApiError::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "invalid_request_error",
-                "this `idempotency-key` was used for another request",
+impl ChatRun {
+    /// Begins the run of an idempotency key, or finds the run of an earlier request. Returns its
+    /// recorded answer, if it has one.
+    pub(super) async fn begin_idempotent(
+        &mut self,
+        key: String,
+    ) -> Result<Option<Source>, ApiError> {
+        let context = &self.context;
+        let text = text_of(&context.params.text)?;
+        let records = context.gateway.settings.record != Record::Off;
+        let Some(recorder) = context.gateway.recorder.as_ref().filter(|_| records) else {
+            return Err(ApiError::invalid(
+                "the header `idempotency-key` needs recorded runs, but this gateway records none",
             )
-            .with_code("idempotency_key_reused"));
-        }
-    };
-    let live = work_on(&known).await?;
-    let taken = {
-        let known = known.clone();
-        recorder.write(move |writes| writes.take_up(&known)).await
-    };
-    let Some((run, claim)) = taken.map_err(|error| unkept(&error))? else {
-        return Err(unkept(&RecordError::Closed));
-    };
-    let kept = run.answer.as_deref().map(serde_json::from_str::<Kept<'_>>);
-    let at = run.summary.began_at;
-    match kept.transpose().map_err(|_| damaged())? {
-        Some(Kept::Answered(answered)) => Ok(Keyed::Answered(known, answered.into_owned())),
-        Some(Kept::First(first)) => {
-            let earlier = Some(earlier(&run)?);
-            let recording = Recording::keyed(live, claim, at, about, earlier);
-            Ok(Keyed::Unfinished(first.into_owned(), recording))
-        }
-        None if run.steps.is_empty() => {
-            Ok(Keyed::New(Recording::keyed(live, claim, at, about, None)))
-        }
-        // Steps follow from a first answer.
-        None => Err(damaged()),
+            .with_code("not_recorded"));
+        };
+        let about = Arc::new(context.about(Some(text), true, None));
+        let (id, at, digest) = (recorder.new_id(), now(), digest(text.as_bytes()));
+        let work_on = async |id: &RunId| recorder.lock(id).await?.ok_or_else(in_use);
+        // The run is locked before another process can find it.
+        let live = work_on(&id).await?;
+        let begin = {
+            let about = Arc::clone(&about);
+            move |writes: &mut dyn Writes| writes.begin_once(&key, &digest, &about.begun(&id, at))
+        };
+        let known = match recorder.write(begin).await? {
+            Begun::Started(claim) => {
+                self.recording = Some(Recording::keyed(live, claim, at, about, None));
+                return Ok(None);
+            }
+            Begun::Exists(known) => known,
+            Begun::Concurrent => return Err(in_use()),
+            Begun::Mismatch => {
+                return Err(ApiError::new(
+                    StatusCode::UNPROCESSABLE_ENTITY,
+                    "invalid_request_error",
+                    "this `idempotency-key` was used for another request",
+                )
+                .with_code("idempotency_key_reused"));
+            }
+        };
+        let live = work_on(&known).await?;
+        let id = known.clone();
+        let taken = recorder.write(move |writes| writes.take_up(&id)).await?;
+        let (run, claim) = taken.ok_or(RecordError::Closed)?;
+        let stored = run.answer.as_deref().map(serde_json::from_str);
+        let (source, earlier) = match stored.transpose().map_err(|_| damaged())? {
+            Some(IdempotentAnswer::Answered(finished)) => {
+                let finished = Box::new(finished.into_owned());
+                return Ok(Some(Source::Finished(known, finished)));
+            }
+            Some(IdempotentAnswer::First(first)) => {
+                let source = Source::Interrupted(first.into_owned());
+                (Some(source), Some(earlier(&run)?))
+            }
+            None if run.steps.is_empty() => (None, None),
+            // No step is recorded before the first answer.
+            None => return Err(damaged()),
+        };
+        let at = run.summary.began_at;
+        self.recording = Some(Recording::keyed(live, claim, at, about, earlier));
+        Ok(source)
     }
 }
 
-/// What is said to whoever asks the same before it is answered.
+/// The error while the first request with a key is being answered.
 fn in_use() -> ApiError {
     ApiError::new(
         StatusCode::CONFLICT,
@@ -180,29 +128,20 @@ fn in_use() -> ApiError {
     .with_retry_after(Duration::from_secs(1))
 }
 
-/// What was kept of a run.
+/// What an earlier request has recorded.
 fn earlier(run: &Run) -> Result<EarlierSteps, ApiError> {
     let steps = run.steps.iter().map(|step| serde_json::from_str(step));
     let steps: Result<Vec<RecordedStep>, _> = steps.collect();
     let mut steps = steps.map_err(|_| damaged())?;
     let first = steps.first().and_then(|step| step.part);
     for step in &mut steps {
-        // Who goes on with one document says of no step which it is of.
+        // Steps after the first may leave out the part if there is only one.
         step.part = step.part.or(first);
     }
     let options = serde_json::from_str(&run.summary.options).map_err(|_| damaged())?;
     Ok(EarlierSteps { options, steps })
 }
 
-fn digest(parts: &[&[u8]]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update(part);
-    }
-    hash.finalize()
-        .iter()
-        .fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}"); // a string takes everything
-            text
-        })
+fn digest(text: &[u8]) -> String {
+    format!("{:x}", Bytes::copy_from_slice(&Sha256::digest(text)))
 }

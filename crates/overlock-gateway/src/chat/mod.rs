@@ -1,8 +1,7 @@
 //! From a chat request to one complete answer.
 //!
-//! The request is planned to fit, sent, and its answer is forwarded and continued until it is
-//! complete. A streamed answer and one that is not streamed take the same path, which is written
-//! down in ARCHITECTURE.md.
+//! The request is planned into the window and sent; its answer is forwarded and continued until it
+//! is complete. ARCHITECTURE.md has the path through these files.
 
 mod choice;
 mod compliance;
@@ -14,28 +13,17 @@ mod first;
 mod idempotency;
 mod observer;
 mod out;
+mod params;
 mod part;
-mod recorded;
-mod refusal;
-mod repair_report;
-mod reported;
 mod response;
-mod resume;
 mod run;
 mod size;
-mod tool_rules;
-pub(crate) mod wish;
-
-pub(crate) use refusal::{failure_reply, pass_on};
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
-use overlock_llm::{CallFailure, Response};
-use overlock_store::RunId;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::demo;
@@ -45,14 +33,10 @@ use crate::record::RUN;
 use crate::reply::Reply;
 use crate::request_stats::RequestStats;
 use context::RequestContext;
-use finished::FinishedAnswer;
-use idempotency::{Answered, Keyed};
-use overlock_runs::{CallBudget, Unfit};
-use run::ChatRun;
-use size::Sent;
-use wish::{Fitted, Share, Wish};
+use params::{ChatParams, PlannedRequest, Share, Unanswered};
+use run::{ChatRun, Source};
 
-/// A chat request that has not been read.
+/// A chat request that has not been parsed.
 pub(crate) struct IncomingRequest {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) stats: Arc<RequestStats>,
@@ -63,29 +47,33 @@ pub(crate) struct IncomingRequest {
 }
 
 impl IncomingRequest {
-    /// Reads the request, and makes it fit.
+    /// Parses the request and plans it into the window.
     pub(crate) fn read(self, text: Bytes) -> Result<Box<ChatRun>, ApiError> {
-        let (wish, request) = Wish::read(&self.gateway, &self.headers, text)?;
-        let fitted = wish.fit(request, Share::Most);
+        let (params, request) = ChatParams::read(&self.gateway, &self.headers, text)?;
+        let planned = params.fit(request, Share::Most);
         let upstream = &self.gateway.settings.upstream;
-        self.stats
-            .asked(&wish.model, wish.requested, upstream.base.as_deref());
+        let address = upstream.base.as_deref();
+        self.stats.asked(&params.model, params.requested, address);
         let key = idempotency::key_of(&self.headers)?;
-        let fitted = fitted?;
-        let (base, shown) = if wish.model == demo::MODEL {
+        let (planned, unfit) = match planned {
+            Ok(planned) => (planned, None),
+            Err(Unanswered::TooLarge(unfit)) => {
+                let unsent = PlannedRequest {
+                    budget: unfit.budget.clone(),
+                    dropped: 0,
+                    body: Bytes::new(),
+                };
+                (unsent, Some(unfit))
+            }
+            Err(Unanswered::Error(error)) => return Err(*error),
+            Err(Unanswered::Failed(failure)) => return Err(failure.error.into()),
+        };
+        let (base, shown) = if params.model == demo::MODEL {
             (String::new(), None)
-        } else if fitted.is_err() {
-            // It is not sent, wherever it was to go.
-            (upstream.base.clone().unwrap_or_default(), None)
+        } else if unfit.is_some() {
+            (address.unwrap_or_default().to_owned(), None)
         } else {
             (upstream.address()?.to_owned(), Some(self.headers))
-        };
-        let (budget, dropped, body, unfit) = match fitted {
-            Ok(Fitted { plan, limit, body }) => {
-                let budget = CallBudget::of(&plan, &wish.known.found).with_limit(limit);
-                (budget, plan.dropped_messages.len(), body, None)
-            }
-            Err(unfit) => (unfit.budget.clone(), 0, Bytes::new(), Some(unfit.into())),
         };
         // Boxed, because it is moved often.
         Ok(Box::new(ChatRun {
@@ -93,17 +81,17 @@ impl IncomingRequest {
                 deadline: self.deadline,
                 gateway: self.gateway,
                 stats: self.stats,
-                wish,
+                params,
                 base,
                 query: self.query,
                 shown,
-                budget,
+                budget: planned.budget,
                 first_usage: None,
                 retried: None,
             },
-            dropped,
+            dropped: planned.dropped,
             unfit,
-            body,
+            body: planned.body,
             key,
             recording: None,
         }))
@@ -114,139 +102,91 @@ impl IncomingRequest {
 ///
 /// What few requests need is boxed here and below, so that a waiting request stays small.
 pub(crate) async fn answer(mut run: Box<ChatRun>) -> Result<Reply, ApiError> {
-    if let Some(unfit) = run.unfit.take() {
-        return Ok(Box::pin(run.turned_away(*unfit)).await);
+    let source = if let Err(unanswered) = run.prepare().await {
+        run.recording = run.context.begin_recording().await;
+        Err(unanswered)
+    } else if let Some(key) = run.key.take() {
+        match Box::pin(run.begin_idempotent(key)).await? {
+            Some(recorded) => Ok(recorded),
+            None => run.first_call().await,
+        }
+    } else {
+        run.recording = run.context.begin_recording().await;
+        run.first_call().await
+    };
+    let mut headers = HeaderMap::new();
+    let id = match &source {
+        Ok(Source::Finished(id, _)) => Some(id),
+        _ => run.recording.as_ref().map(|recording| &recording.id),
+    };
+    if let Some(id) = id {
+        let id = HeaderValue::from_str(id.as_str());
+        headers.insert(&RUN, id.expect("a run id is letters and digits"));
     }
-    if run.context.shown.is_none() {
-        run.context.base = Box::pin(run.context.gateway.demo.base()).await?;
-    } else if run.may_be_too_large()
-        && let Some(unfit) = Box::pin(run.confirm_size()).await?
-    {
-        return Ok(Box::pin(run.turned_away(*unfit)).await);
-    }
-    if let Some(key) = run.key.take() {
-        return Box::pin(run.keyed(key)).await;
-    }
-    run.recording = run.context.begin_recording().await;
-    Ok(run.first().await)
-}
-
-/// What every reply says besides its answer.
-struct ReplyHeaders {
-    /// The run.
-    id: Option<RunId>,
-    /// How many messages were left out.
-    dropped: usize,
-}
-
-impl ReplyHeaders {
-    fn on(self, replied: Result<Reply, ApiError>) -> Reply {
+    if run.dropped > 0 {
         static DROPPED: HeaderName = HeaderName::from_static("x-overlock-dropped-messages");
-        let mut reply = replied.unwrap_or_else(ApiError::into_reply);
-        let headers = reply.headers_mut();
-        if let Some(id) = self.id {
-            let id = HeaderValue::from_str(id.as_str());
-            headers.insert(&RUN, id.expect("a run id is letters and digits"));
-        }
-        if self.dropped > 0 {
-            headers.insert(&DROPPED, HeaderValue::from(self.dropped));
-        }
-        reply
+        headers.insert(&DROPPED, HeaderValue::from(run.dropped));
     }
+    let reply = run.reply(source).await;
+    let mut reply = reply.unwrap_or_else(ApiError::into_reply);
+    reply.headers_mut().extend(headers);
+    Ok(reply)
 }
 
 impl ChatRun {
-    /// The reply to a request that has not been answered before.
-    async fn first(mut self: Box<Self>) -> Reply {
-        match self.asked().await {
-            Ok(answer) => {
-                let headers = self.reply_headers();
-                headers.on(self.answered(answer).await)
-            }
-            Err(failure) => Box::pin(self.not_answered(failure)).await,
+    /// Makes sure that the request can be sent. Its idempotency key is not used up before.
+    async fn prepare(&mut self) -> Result<(), Unanswered> {
+        if let Some(unfit) = self.unfit.take() {
+            return Err(Unanswered::TooLarge(unfit));
         }
+        if self.context.shown.is_none() {
+            self.context.base = Box::pin(self.context.gateway.demo.base()).await?;
+        } else if self.may_be_too_large() {
+            Box::pin(self.confirm_size()).await?;
+        }
+        Ok(())
     }
 
-    /// The reply to a request whose first call failed.
-    async fn not_answered(mut self: Box<Self>, failure: CallFailure) -> Reply {
-        let sent = self.after_failure(failure).await;
-        let headers = self.reply_headers();
-        let replied = match sent {
-            Ok(Sent::Answered(answer)) => self.answered(answer).await,
-            Ok(Sent::Failed(failure)) => Ok(self.refused(failure).await),
-            Ok(Sent::TooLarge(unfit)) => Err(self.too_large(*unfit).await),
-            Err(error) => {
-                self.failed(&error).await;
-                Err(error)
-            }
+    /// Makes the first call. A request that is refused for its size is planned again, once.
+    async fn first_call(&mut self) -> Result<Source, Unanswered> {
+        let answer = match self.call().await {
+            Ok(answer) => answer,
+            Err(failure) => Box::pin(self.after_failure(failure)).await?,
         };
-        headers.on(replied)
+        Ok(Source::Upstream(answer))
     }
 
-    /// The reply to a request with an idempotency key.
-    async fn keyed(mut self: Box<Self>, key: String) -> Result<Reply, ApiError> {
-        match idempotency::begin(&self.context, key).await? {
-            Keyed::New(recording) => {
-                self.recording = Some(recording);
-                Ok(self.first().await)
+    async fn reply(
+        mut self: Box<Self>,
+        source: Result<Source, Unanswered>,
+    ) -> Result<Reply, ApiError> {
+        match source {
+            Ok(Source::Upstream(answer)) => {
+                match (self.context.params.is_streamed, answer.is_event_stream()) {
+                    (true, true) => Ok(response::streamed(self, *answer)),
+                    (false, true) => {
+                        let error = answer.malformed("a stream, which was not requested");
+                        Err(Box::pin(self.record_unusable(error)).await)
+                    }
+                    (_, false) => response::at_end(self, answer).await,
+                }
             }
-            Keyed::Answered(id, answered) => {
-                let headers = ReplyHeaders {
-                    id: Some(id),
-                    ..self.reply_headers()
-                };
-                Ok(headers.on(self.replayed(answered)))
+            Ok(Source::Interrupted(first)) => Box::pin(response::resumed(self, first)).await,
+            Ok(Source::Finished(_, finished)) => {
+                let (stats, outcome) = (&self.context.stats, finished.outcome.name());
+                stats.unfinished(outcome);
+                if finished.refusal.is_none() {
+                    stats.replayed(&finished.completion, outcome);
+                }
+                finished.into_reply(&self.context.params, None, &HeaderMap::new())
             }
-            Keyed::Unfinished(first, recording) => {
-                self.recording = Some(recording);
-                let headers = self.reply_headers();
-                Ok(headers.on(self.resumed(first).await))
+            Err(Unanswered::TooLarge(unfit)) => Err(Box::pin(self.record_too_large(*unfit)).await),
+            Err(Unanswered::Failed(failure)) => Ok(Box::pin(self.record_refused(*failure)).await),
+            Err(Unanswered::Error(error)) => {
+                Box::pin(self.record_failed(&error)).await;
+                Err(*error)
             }
         }
-    }
-
-    /// The reply to a request that does not fit. Its key can be used for a shorter one.
-    async fn turned_away(mut self: Box<Self>, unfit: Unfit) -> Reply {
-        self.recording = self.context.begin_recording().await;
-        let headers = self.reply_headers();
-        headers.on(Err(self.too_large(unfit).await))
-    }
-
-    fn reply_headers(&self) -> ReplyHeaders {
-        let recording = self.recording.as_ref();
-        ReplyHeaders {
-            id: recording.map(|recording| recording.id.clone()),
-            dropped: self.dropped,
-        }
-    }
-
-    /// The reply that the upstream's answer becomes.
-    async fn answered(mut self: Box<Self>, answer: Box<Response>) -> Result<Reply, ApiError> {
-        match (self.context.wish.streams, answer.is_event_stream()) {
-            (true, true) => Ok(response::streamed(self, *answer)),
-            (false, true) => {
-                let error = answer.malformed("a stream that nobody asked for");
-                Err(Box::pin(self.fails(error)).await)
-            }
-            (_, false) => response::at_end(self, answer).await,
-        }
-    }
-
-    /// The reply to a request that was answered before.
-    fn replayed(&self, answered: Answered) -> Result<Reply, ApiError> {
-        let stats = &self.context.stats;
-        stats.unfinished(answered.outcome.name());
-        let finished = FinishedAnswer::replayed(answered)?;
-        stats.replayed(finished.completion(), finished.outcome.name());
-        Ok(finished.into_reply(&self.context.wish))
-    }
-
-    /// The reply to a request of which a part was answered before.
-    async fn resumed(self: Box<Self>, first: Value) -> Result<Reply, ApiError> {
-        if self.context.wish.streams {
-            return Ok(response::resumed_stream(self, first));
-        }
-        Box::pin(response::resumed_at_end(self, first)).await
     }
 }
 
@@ -258,10 +198,10 @@ mod tests {
     use crate::settings::{Settings, Upstream};
 
     #[test]
-    fn an_answer_that_is_waited_for_takes_little_memory() {
+    fn a_waiting_request_takes_little_memory() {
         let settings = Settings::new(Upstream::none());
         let gateway = Arc::new(Gateway::new(settings, None).expect("a gateway"));
-        let asked = IncomingRequest {
+        let incoming = IncomingRequest {
             gateway,
             stats: Arc::new(RequestStats::default()),
             headers: HeaderMap::new(),
@@ -270,10 +210,8 @@ mod tests {
         };
         let message = json!({ "role": "user", "content": "Hello" });
         let request = json!({ "model": demo::MODEL, "messages": [message] }).to_string();
-        let run = asked.read(request.into());
-        let size = size_of_val(&answer(
-            run.unwrap_or_else(|error| panic!("{}", error.message)),
-        ));
+        let run = incoming.read(request.into()).map_err(|it| it.message);
+        let size = size_of_val(&answer(run.expect("it fits")));
         assert!(size <= 1 << 10, "it takes {size} bytes");
     }
 }

@@ -1,4 +1,4 @@
-//! Records, counts and streams what happens while an answer is continued.
+//! Records, counts and streams the later calls for one part of an answer.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -7,181 +7,146 @@ use futures_util::FutureExt;
 use futures_util::future::{self, BoxFuture};
 use overlock_budget::Plan;
 use overlock_llm::{
-    CallEnd, Failure, NextCall, Observe, Progress, Retry, Run, Step, StepEnd, StepResult, Strategy,
-    StrategyResults, Usage, Wants,
+    CallEnd, Continuation, Failure, NextCall, Observe, Outcome, Reason, Retry, Run, Step, StepEnd,
+    StepResult, Strategy, StrategyResults, TextContinuation, Usage, Wants,
 };
+use overlock_runs::{AnswerLimit, CallBudget, RecordedStep};
 
-use super::context::RequestContext;
-use super::first::keep;
+use super::context::{AnswerPart, RequestContext};
+use super::out::PartOut;
+use super::run::ChatRun;
 use crate::record::Recording;
 use crate::totals::UsageTotals;
 use crate::trace::{AnswerInfo, Called};
-use overlock_runs::{CallBudget, RecordedStep};
 
-/// Takes the stable text of a part while it is continued.
-pub(super) trait Listen: Send {
-    /// The part goes on with this.
-    fn hear<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()>;
-
-    /// Another call begins.
-    fn call(&mut self) {}
-}
-
-/// Observes the calls of one part.
-pub(super) struct Observer<'a, 'l> {
-    context: &'a RequestContext,
-    listener: Option<&'a mut (dyn Listen + 'l)>,
-    totals: &'a mut UsageTotals,
+/// The later calls for one part: they continue it, or correct it.
+pub(super) struct PartCalls<'a> {
+    pub(super) context: &'a RequestContext,
+    pub(super) target: AnswerPart<'a>,
+    pub(super) out: PartOut,
+    pub(super) totals: &'a mut UsageTotals,
     pub(super) recording: Option<&'a mut Recording>,
-    /// The call that is being made.
-    calling: Option<Calling>,
-    pub(super) last_answer: LastAnswer,
-}
-
-/// How the last answer of a part ended.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LastAnswer {
-    /// Whether the provider's filter ended it.
-    pub(super) is_withheld: bool,
-    /// Whether the model declined to give it.
-    pub(super) is_declined: bool,
+    current: Option<CurrentCall>,
+    /// Why the provider or the model stopped the last answer, if they did.
+    stopped: Option<Reason>,
 }
 
 /// A call that is being made.
-struct Calling {
+struct CurrentCall {
     iteration: u32,
     way: Option<Strategy>,
     budget: CallBudget,
-    /// Whether it is for a text that is no document.
-    plain_text: bool,
-    /// What has arrived of its answer, if the run is recorded.
-    coming: String,
+    is_for_text: bool,
+    /// The answer as far as it has arrived, if the run is recorded.
+    received: String,
 }
 
-impl<'a, 'l> Observer<'a, 'l> {
+impl<'a> PartCalls<'a> {
     pub(super) fn new(
-        context: &'a RequestContext,
-        listener: Option<&'a mut (dyn Listen + 'l)>,
+        run: &'a mut ChatRun,
+        target: AnswerPart<'a>,
+        out: PartOut,
         totals: &'a mut UsageTotals,
-        recording: Option<&'a mut Recording>,
     ) -> Self {
+        let recording = run.recording.as_mut();
         Self {
-            context,
-            listener,
+            context: &run.context,
+            target,
+            out,
             totals,
-            recording,
-            calling: None,
-            last_answer: LastAnswer::default(),
+            recording: recording.map(|it| it.turn_to(target.part)),
+            current: None,
+            stopped: None,
         }
     }
 
-    /// Whether the client gets the rest while it arrives.
-    pub(super) fn is_live(&self) -> bool {
-        self.listener.is_some()
+    /// How a document ended.
+    pub(super) fn outcome(&self, run: &Continuation) -> Option<Outcome> {
+        let mut outcome = run.outcome()?.clone();
+        if let Outcome::Partial { reason, .. } = &mut outcome {
+            let is_failure = matches!(reason, Reason::MergeFailures | Reason::NoProgress);
+            let stopped = self.stopped;
+            let stopped = stopped.filter(|it| *it == Reason::ContentFilter || is_failure);
+            *reason = stopped.unwrap_or(*reason);
+        }
+        Some(outcome)
     }
 
-    fn call(&mut self, calling: Calling, name: Option<&'static str>) {
+    /// Whether the provider's filter ended a document.
+    pub(super) fn is_withheld(&self, run: &Continuation) -> bool {
+        let is_complete = run.outcome() == Some(&Outcome::Complete);
+        self.stopped == Some(Reason::ContentFilter) && !is_complete
+    }
+
+    fn begin_call(
+        &mut self,
+        iteration: u32,
+        way: Option<Strategy>,
+        plan: &Plan,
+        name: Option<&'static str>,
+        is_for_text: bool,
+    ) {
+        let params = &self.context.params;
+        // Every call says how long its answer may be, even if the client does not.
+        let budget = CallBudget::of(plan, &params.known.found).with_limit(AnswerLimit {
+            asked: params.requested,
+            sent: Some(plan.adjusted_max_tokens),
+        });
         self.context.stats.calling(name);
         if let Some(recording) = &mut self.recording {
-            recording.asking(calling.way.map(Strategy::name), &calling.budget);
+            recording.asking(way.map(Strategy::name), &budget);
         }
-        self.calling = Some(calling);
-        if let Some(listener) = &mut self.listener {
-            listener.call();
-        }
-    }
-
-    /// The call has ended. Returns how its window was divided.
-    fn ended(&mut self, step: &Step, end: &CallEnd, counted: Usage) -> Option<CallBudget> {
-        self.totals.add(step, end.usage, counted);
-        let usage = end.usage.unwrap_or(counted);
-        let stats = &self.context.stats;
-        stats.called(|| called(step, Some(usage)));
-        let declined = Failure::Declined;
-        self.last_answer = LastAnswer {
-            is_withheld: step.end.finish.as_deref() == Some("content_filter"),
-            is_declined: matches!(&step.result, StepResult::Failed { failure, .. } if *failure == declined),
-        };
-        self.calling.take().map(|calling| calling.budget)
-    }
-
-    fn keep(
-        &mut self,
-        step: impl FnOnce() -> RecordedStep,
-    ) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
-        let Some(recording) = self.recording.as_deref_mut() else {
-            return future::ready(Ok(())).boxed();
-        };
-        let mut step = step();
-        let end = &mut step.step.end;
-        if end.broken.is_some() || end.retried.is_some() {
-            let secrets = self.context.secrets();
-            let told = end.retried.as_mut().map(|retried| &mut retried.error);
-            for told in told.into_iter().chain(&mut end.broken) {
-                *told = secrets.scrub(told);
-            }
-        }
-        async move { Ok(keep(recording, step).await?) }.boxed()
+        self.current = Some(CurrentCall {
+            iteration,
+            way,
+            budget,
+            is_for_text,
+            received: String::new(),
+        });
+        self.out.out.keep_alive();
     }
 }
 
-impl Drop for Observer<'_, '_> {
+impl Drop for PartCalls<'_> {
     /// A client that disconnects during a call leaves a step with what had arrived.
     fn drop(&mut self) {
-        let (Some(calling), Some(recording)) = (self.calling.take(), &mut self.recording) else {
+        let (Some(call), Some(recording)) = (self.current.take(), &mut self.recording) else {
             return;
         };
-        if calling.coming.is_empty() {
+        if call.received.is_empty() {
             return;
         }
-        let tokens = self.context.wish.counter().tokens().count(&calling.coming);
+        let tokens = self.context.params.counter().tokens().count(&call.received);
         let step = Step {
-            iteration: calling.iteration,
-            way: calling.way,
-            tokens,
-            kpi: None,
-            kpis: None,
-            progress: Progress::Unknown,
-            is_looping: false,
+            iteration: call.iteration,
+            way: call.way,
             result: StepResult::Failed {
                 failure: Failure::Cancelled,
-                raw: Some(calling.coming),
+                raw: Some(call.received),
             },
-            end: StepEnd::default(),
+            ..TextContinuation::first_step("", tokens, StepEnd::default())
         };
         recording.record_partial(RecordedStep {
-            plain_text: calling.plain_text,
+            plain_text: call.is_for_text,
             counted: Some(tokens),
-            ..RecordedStep::of_text(step, Some(calling.budget))
+            ..RecordedStep::of_text(step, Some(call.budget))
         });
     }
 }
 
-impl Observe for Observer<'_, '_> {
+impl Observe for PartCalls<'_> {
     fn asking(&mut self, ask: &NextCall, plan: &Plan) {
-        let calling = Calling {
-            iteration: ask.iteration,
-            way: ask.way,
-            budget: self.context.budget_of(plan),
-            plain_text: ask.wants == Wants::Text,
-            coming: String::new(),
+        let is_for_text = ask.wants == Wants::Text;
+        let name = if is_for_text {
+            Some("text")
+        } else {
+            ask.way.map(Strategy::name)
         };
-        let name = match ask.wants {
-            Wants::Text => Some("text"),
-            _ => ask.way.map(Strategy::name),
-        };
-        self.call(calling, name);
+        self.begin_call(ask.iteration, ask.way, plan, name, is_for_text);
     }
 
     fn correcting(&mut self, iteration: u32, plan: &Plan) {
-        let calling = Calling {
-            iteration,
-            way: None,
-            budget: self.context.budget_of(plan),
-            plain_text: false,
-            coming: String::new(),
-        };
-        self.call(calling, Some("correction"));
+        self.begin_call(iteration, None, plan, Some("correction"), false);
     }
 
     fn retrying(&mut self, retry: &Retry) {
@@ -192,20 +157,16 @@ impl Observe for Observer<'_, '_> {
     }
 
     fn received(&mut self, piece: &str) {
-        let Some(recording) = &mut self.recording else {
-            return;
-        };
-        recording.add_text(piece);
-        if let Some(calling) = &mut self.calling {
-            calling.coming.push_str(piece);
+        if let Some(recording) = &mut self.recording {
+            recording.add_text(piece);
+            if let Some(call) = &mut self.current {
+                call.received.push_str(piece);
+            }
         }
     }
 
     fn stable<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
-        match &mut self.listener {
-            Some(listener) => listener.hear(text),
-            None => future::ready(()).boxed(),
-        }
+        self.out.send(text).boxed()
     }
 
     fn stepped<'a>(
@@ -214,49 +175,61 @@ impl Observe for Observer<'_, '_> {
         step: &'a Step,
         end: &'a CallEnd,
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
-        let calling = self.calling.as_ref();
+        let budget = self.current.take().map(|call| call.budget);
         let counted = Usage {
-            input: calling.map_or(0, |calling| calling.budget.input_token_count),
+            input: budget.as_ref().map_or(0, |it| it.input_token_count),
             output: step.tokens,
             cached: None,
         };
-        let budget = self.ended(step, end, counted);
-        self.keep(|| {
-            let recorded = match run {
-                Run::Document(run) => RecordedStep::new(run, step, budget),
-                Run::Text(_) => RecordedStep::of_text(step.clone(), budget),
-            };
-            recorded.with_counts(end.usage, end.counted)
-        })
+        self.totals.add(step, end.usage, counted);
+        let usage = end.usage.unwrap_or(counted);
+        self.context.stats.called(|| called(step, usage));
+        self.stopped = match &step.result {
+            _ if step.end.finish.as_deref() == Some("content_filter") => {
+                Some(Reason::ContentFilter)
+            }
+            StepResult::Failed { failure, .. } if *failure == Failure::Declined => {
+                Some(Reason::Refusal)
+            }
+            _ => None,
+        };
+        let Some(recording) = self.recording.as_deref_mut() else {
+            return future::ready(Ok(())).boxed();
+        };
+        let recorded = match run {
+            Run::Document(run) => RecordedStep::new(run, step, budget),
+            Run::Text(_) => RecordedStep::of_text(step.clone(), budget),
+        };
+        let mut recorded = recorded.with_counts(end.usage, end.counted);
+        let end = &mut recorded.step.end;
+        let retried = end.retried.as_mut().map(|retried| &mut retried.error);
+        for message in retried.into_iter().chain(&mut end.broken) {
+            *message = self.context.secrets().scrub(message);
+        }
+        async move { Ok(recording.step(recorded).await?) }.boxed()
     }
 
     fn learnt(&mut self, results: StrategyResults) {
         let context = self.context;
         // The demo model has nothing to learn from.
         if context.shown.is_some() {
-            context
-                .gateway
-                .learn_strategies(&context.wish.model, results);
+            let model = &context.params.model;
+            context.gateway.learn_strategies(model, results);
         }
     }
 }
 
-/// How the call of a step ended.
-fn called(step: &Step, usage: Option<Usage>) -> Called {
+/// The end of a call, for its trace.
+fn called(step: &Step, usage: Usage) -> Called {
     let seam = match &step.result {
         StepResult::Grown { seam, .. } => seam.clone(),
         StepResult::Failed { failure, .. } => failure.name().to_owned(),
     };
-    let error = match &step.result {
-        StepResult::Failed {
-            failure: Failure::Refused { .. },
-            ..
-        } => Some("refused"),
-        _ => step.end.broken.as_ref().map(|_| "broken"),
-    };
+    let broken = step.end.broken.as_ref().map(|_| "broken");
+    let error = step.is_rejected().then_some("refused").or(broken);
     Called {
         answered: AnswerInfo::new(None, step.end.finish.as_deref().into_iter()),
-        usage,
+        usage: Some(usage),
         seam: Some(seam),
         error: error.map(Cow::Borrowed),
     }

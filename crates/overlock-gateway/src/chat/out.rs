@@ -1,18 +1,16 @@
 //! Where the bytes of an answer go.
 
 use bytes::Bytes;
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use overlock_llm::assembler::Delta;
 use overlock_llm::wire::chat::ChatEncoder;
+use overlock_runs::Part;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::observer::Listen;
 use crate::reply::KEEP_ALIVE;
-use overlock_runs::Part;
 
 /// Where the bytes of an answer go.
+#[derive(Clone)]
 pub(super) enum Out {
     /// To the client, as soon as they are stable.
     Stream(mpsc::Sender<Bytes>),
@@ -21,8 +19,12 @@ pub(super) enum Out {
 }
 
 impl Out {
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self, Self::Stream(_))
+    }
+
     pub(super) async fn event(&self, value: &Value) {
-        if let Self::Stream(_) = self {
+        if self.is_stream() {
             self.send(format!("data: {value}\n\n").into()).await;
         }
     }
@@ -33,41 +35,36 @@ impl Out {
             let _ = out.send(bytes).await;
         }
     }
+
+    /// Shows the client that the answer is still being made.
+    pub(super) fn keep_alive(&self) {
+        if let Self::Stream(out) = self {
+            // If the channel is full, the client has something else to read.
+            let _ = out.try_send(Bytes::from_static(KEEP_ALIVE));
+        }
+    }
 }
 
-/// Sends the rest of a part as events.
-pub(super) struct Listener {
-    pub(super) out: mpsc::Sender<Bytes>,
+/// Streams the text of one part.
+pub(super) struct PartOut {
+    pub(super) out: Out,
     pub(super) encoder: ChatEncoder,
     pub(super) part: Part,
 }
 
-impl Listen for Listener {
-    fn hear<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, ()> {
-        let event = self
-            .encoder
-            .encode(self.part.choice, delta(self.part, text));
-        async move {
-            if let Some(event) = event {
-                // A client that disconnects drops this future too.
-                let _ = self.out.send(format!("data: {event}\n\n").into()).await;
-            }
+impl PartOut {
+    pub(super) async fn send(&self, text: &str) {
+        let delta = match self.part.tool_call {
+            None => Delta::Text(text),
+            Some(call) => Delta::ToolArguments {
+                call: usize::try_from(call).unwrap_or(usize::MAX),
+                text,
+            },
+        };
+        if !text.is_empty()
+            && let Some(event) = self.encoder.encode(self.part.choice, delta)
+        {
+            self.out.event(&event).await;
         }
-        .boxed()
-    }
-
-    fn call(&mut self) {
-        // If there is no room for it, the client gets something else anyway.
-        let _ = self.out.try_send(Bytes::from_static(KEEP_ALIVE));
-    }
-}
-
-pub(super) fn delta(part: Part, text: &str) -> Delta<'_> {
-    match part.tool_call {
-        None => Delta::Text(text),
-        Some(call) => Delta::ToolArguments {
-            call: usize::try_from(call).unwrap_or(usize::MAX),
-            text,
-        },
     }
 }

@@ -1,33 +1,35 @@
 //! One answer, from the first upstream call to the last byte for the client.
 //!
-//! A streamed answer and one that is not streamed go the same way. The only difference is when the
-//! client gets the bytes, and what can still be done while it has none of them.
+//! A streamed answer and one that is not streamed take the same path. They differ only in when the
+//! client gets the bytes, and in what can still be done while it has none of them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use hyper::header::HeaderMap;
 use overlock_llm::assembler::{Assembler, ChoiceParts, UnsentOnly};
 use overlock_llm::wire::chat::{
     ChatEvent, ChatResponse, FinalChoice, chunks, has_output, read_usage, usage_object,
 };
-use overlock_llm::{BackendError, Outcome, Reason, Response, SseReader, Usage};
+use overlock_llm::{BackendError, Outcome, Reason, Response, SseReader, SurrogateBuffer, Usage};
+use overlock_runs::to_json;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::compliance::Compliance;
-use super::finished::{FinishedAnswer, violated};
-use super::idempotency::{Answered, kept_first};
+use super::finished::{FinishedAnswer, IdempotentAnswer};
 use super::out::Out;
-use super::refusal::pass_on;
-use super::reported::ending_comment;
-use super::run::{ChatRun, completion};
+use super::run::ChatRun;
 use crate::error::ApiError;
+use crate::record::Recording;
 use crate::reply::{Reply, driven_body, event_stream};
 use crate::totals::UsageTotals;
 use crate::trace::{AnswerInfo, Called, error_type};
+use crate::upstream::forward_headers;
 
-/// How many events wait for a slow client before the upstream is not read any more.
-const WAITING: usize = 16;
+/// How many events are buffered for a slow client before the upstream is not read any further.
+const MOST_BUFFERED: usize = 16;
 
 /// An answer while it is made.
 pub(super) struct ResponseRun {
@@ -36,51 +38,58 @@ pub(super) struct ResponseRun {
     pub(super) wire: ChatResponse,
     pub(super) assembler: Assembler,
     pub(super) totals: UsageTotals,
-    /// How the answer ended: as its first part that is not complete.
+    /// How the answer ended: the outcome of its first part that is not complete.
     pub(super) outcome: Outcome,
     /// Why the upstream's stream broke off.
     pub(super) broken: Option<String>,
     pub(super) compliance: Compliance,
-    /// The tokens of the first answer by our count, if the upstream reports none.
+    /// Our count of the first answer, if the upstream reports no usage.
     output_tokens: u64,
 }
 
-/// The answer of the upstream as one stream.
+/// The reply to a request whose first answer is a stream.
 pub(super) fn streamed(run: Box<ChatRun>, answer: Response) -> Reply {
     let headers = answer.headers.clone();
-    let mut reply = worked_on_by(run, async |mut response| {
+    let mut reply = stream_of(run, async |mut response| {
         let broken = response.read_stream(answer).await.err();
-        response.called(broken.as_ref());
-        response.stream_end(broken).await;
+        response.trace_call(broken.as_ref());
+        response.end_stream(broken).await;
     });
-    pass_on(&headers, reply.headers_mut());
+    forward_headers(&headers, reply.headers_mut());
     reply
 }
 
-/// The rest of an answer that was begun for an earlier request, after what there is of it.
-pub(super) fn resumed_stream(run: Box<ChatRun>, first: Value) -> Reply {
-    worked_on_by(run, async move |mut response| {
+/// The reply that sends the recorded first answer of an interrupted run again, and continues it.
+pub(super) async fn resumed(run: Box<ChatRun>, first: Value) -> Result<Reply, ApiError> {
+    if !run.context.params.is_streamed {
+        let response = ResponseRun::at_end(run, first);
+        return response.reply(None, &HeaderMap::new()).await;
+    }
+    Ok(stream_of(run, async move |mut response| {
         for event in chunks(&first) {
             let event = response.wire.read_event(event.to_string().into_bytes());
             response.forward(event.expect("a value is JSON")).await;
         }
-        response.stream_end(None).await;
-    })
+        response.end_stream(None).await;
+    }))
 }
 
-fn worked_on_by<F: Future<Output = ()> + Send + 'static>(
+fn stream_of<F: Future<Output = ()> + Send + 'static>(
     run: Box<ChatRun>,
     work: impl FnOnce(ResponseRun) -> F,
 ) -> Reply {
-    let (sender, receiver) = mpsc::channel(WAITING);
+    let (sender, receiver) = mpsc::channel(MOST_BUFFERED);
     let keep_alive = run.context.gateway.settings.limits.keep_alive;
-    let wire = ChatResponse::streamed(run.head("chat.completion.chunk"));
+    let recording = run.recording.as_ref();
+    let id = recording.map_or("run", |recording| recording.id.as_str());
+    let created = recording.map_or(0, Recording::began_at) / 1000;
+    let wire = ChatResponse::streamed(id, created, &run.context.params.model);
     let assembler = run.context.assembler(true);
     let response = ResponseRun::new(run, Out::Stream(sender), wire, assembler);
     event_stream(driven_body(receiver, work(response), keep_alive))
 }
 
-/// The reply to a request whose answer came as one object.
+/// The reply to a request whose first answer is one object.
 pub(super) async fn at_end(
     mut run: Box<ChatRun>,
     mut answer: Box<Response>,
@@ -90,25 +99,29 @@ pub(super) async fn at_end(
     let read = read.and_then(|bytes| Ok((completion(&answer, &bytes)?, bytes)));
     let (value, bytes) = match read {
         Ok(read) => read,
-        Err(error) => return Err(Box::pin(run.fails(error)).await),
+        Err(error) => return Err(Box::pin(run.record_unusable(error)).await),
     };
     // Boxed here, because until then the request only waits.
     Box::pin(async move {
-        let mut response = ResponseRun::at_end(run, value);
-        response.called(None);
-        let mut finished = response.finished().await?;
-        finished.bytes = Some(bytes).filter(|_| !finished.is_changed);
-        finished.headers = answer.headers;
-        Ok(finished.into_reply(&response.run.context.wish))
+        let response = ResponseRun::at_end(run, value);
+        response.trace_call(None);
+        response.reply(Some(bytes), &answer.headers).await
     })
     .await
 }
 
-/// The reply to a request of which a part was answered before.
-pub(super) async fn resumed_at_end(run: Box<ChatRun>, first: Value) -> Result<Reply, ApiError> {
-    let mut response = ResponseRun::at_end(run, first);
-    let finished = response.finished().await?;
-    Ok(finished.into_reply(&response.run.context.wish))
+/// Reads a completion.
+fn completion(answer: &Response, bytes: &[u8]) -> Result<Value, BackendError> {
+    // An answer may be cut in the middle of a surrogate pair.
+    let read = SurrogateBuffer::default().read(bytes);
+    let value = read.map_err(|_| answer.malformed("it is not JSON"))?.value;
+    if let Some(error) = answer.error_in(&value) {
+        return Err(error);
+    }
+    if !value.get("choices").is_some_and(Value::is_array) {
+        return Err(answer.malformed("it is no chat completion, and has no `choices`"));
+    }
+    Ok(value)
 }
 
 impl ResponseRun {
@@ -132,17 +145,15 @@ impl ResponseRun {
         Self::new(run, Out::AtEnd, wire, assembler)
     }
 
-    /// Whether something can be done that is possible only while nothing was sent.
+    /// Whether the answer can still do what is possible only while nothing was sent.
     pub(super) fn allows(&self, what: UnsentOnly) -> bool {
-        let is_wanted = match what {
-            UnsentOnly::ClosePartial => self.run.context.gateway.settings.close_partial,
-            UnsentOnly::Replace | UnsentOnly::CorrectSchema | UnsentOnly::RemoveLoop => true,
-        };
-        is_wanted && matches!(self.out, Out::AtEnd)
+        let closes = self.run.context.gateway.settings.close_partial;
+        let is_wanted = what != UnsentOnly::ClosePartial || closes;
+        is_wanted && !self.out.is_stream()
     }
 
-    /// The first call has ended.
-    fn called(&self, broken: Option<&BackendError>) {
+    /// Ends the span of the first call.
+    fn trace_call(&self, broken: Option<&BackendError>) {
         self.run.context.stats.called(|| {
             let choices = self.assembler.choices();
             let finishes = choices.filter_map(|(_, choice)| choice.finish.as_deref());
@@ -159,7 +170,7 @@ impl ResponseRun {
     async fn read_stream(&mut self, mut answer: Response) -> Result<(), BackendError> {
         let mut reader = SseReader::default();
         let most_bytes = self.run.context.gateway.settings.limits.answer_bytes;
-        // Everything counts, also reasoning and comments, but not the overhead of events.
+        // Reasoning and comments count as well, but not the JSON around the texts of events.
         let mut read = 0_usize;
         loop {
             let bytes = answer.next_bytes().await?;
@@ -218,29 +229,19 @@ impl ResponseRun {
     /// Shows subscribers of the run how much of the first answer has arrived.
     fn show_progress(&mut self) {
         let recording = self.run.recording.as_mut();
-        let Some(recording) = recording.filter(|it| it.is_followed()) else {
-            return;
-        };
-        let bytes = self.assembler.text_len() as u64;
-        let first = self.assembler.choices().next();
-        recording.received(bytes, first.map_or("", |(_, choice)| choice.written()));
+        if let Some(recording) = recording.filter(|it| it.is_followed()) {
+            let bytes = self.assembler.text_len() as u64;
+            let first = self.assembler.choices().next();
+            recording.received(bytes, first.map_or("", |(_, choice)| choice.written()));
+        }
     }
 
     /// Continues what is cut and ends the stream.
-    async fn stream_end(mut self, broken: Option<BackendError>) {
+    async fn end_stream(mut self, broken: Option<BackendError>) {
         match self.finish(broken).await {
-            Ok(finished) => {
-                let FinishedAnswer {
-                    outcome,
-                    continuations,
-                    comparison,
-                    ..
-                } = finished;
-                let end = ending_comment(&outcome, continuations, &comparison);
-                self.out.send(end.into()).await;
-            }
+            Ok(finished) => self.out.send(finished.end_of_stream().into()).await,
             Err(error) => {
-                self.run.failed(&error).await;
+                self.run.record_failed(&error).await;
                 self.run.context.stats.failed(error.name());
                 self.out.event(&error.to_json()).await;
             }
@@ -248,12 +249,16 @@ impl ResponseRun {
     }
 
     /// Continues what is cut of an answer that is not streamed.
-    async fn finished(&mut self) -> Result<FinishedAnswer, ApiError> {
+    async fn reply(
+        mut self,
+        original: Option<Bytes>,
+        headers: &HeaderMap,
+    ) -> Result<Reply, ApiError> {
         let finished = self.finish(None).await;
         if let Err(error) = &finished {
-            self.run.failed(error).await;
+            self.run.record_failed(error).await;
         }
-        finished
+        finished?.into_reply(&self.run.context.params, original, headers)
     }
 
     /// Continues what is cut, records the answer and sends its end.
@@ -262,7 +267,10 @@ impl ResponseRun {
         mut broken: Option<BackendError>,
     ) -> Result<FinishedAnswer, ApiError> {
         if let Some(recording) = &mut self.run.recording {
-            recording.answered_first(|| kept_first(&self.wire.first(&self.assembler)));
+            recording.answered_first(|| {
+                let first = self.wire.first(&self.assembler);
+                to_json(&IdempotentAnswer::First(Cow::Owned(first)))
+            });
         }
         let first_usage = self.wire.usage().and_then(read_usage);
         let is_one_text = self.assembler.is_one_text();
@@ -270,90 +278,80 @@ impl ResponseRun {
         let secrets = self.run.context.secrets();
         self.broken = broken.as_ref().map(|it| secrets.scrub(&it.to_string()));
         if let Some(error) = broken.take_if(|_| !self.assembler.survives_break()) {
-            self.leave();
+            self.record_rest();
             while let Some((index, mut choice)) = self.assembler.pop_first() {
                 self.send_rest(index, &mut choice).await;
             }
             return Err(error.into());
         }
         let mut choices = BTreeMap::new();
-        // A client that disconnects meanwhile leaves those that are still there.
+        // If the client disconnects, the choices that are left are recorded as they are.
         while let Some((index, choice)) = self.assembler.pop_first() {
             self.count(&choice);
             let end = Box::pin(self.end_choice(index, choice)).await?;
             choices.insert(index, end);
         }
         let has_end = choices.values().all(|choice| choice.finish.is_some());
-        if matches!(self.out, Out::Stream(_)) && (choices.is_empty() || !has_end) {
+        if self.out.is_stream() && (choices.is_empty() || !has_end) {
             if broken.is_none() {
-                self.run.does_not_end().await;
+                self.run.record_endless().await;
             }
             let message = "the upstream's answer does not say that it ended";
             return Err(broken.map_or_else(|| ApiError::upstream(message), ApiError::from));
         }
-        self.close(&choices, first_usage.is_some()).await
+        Ok(self.close(&choices, first_usage.is_some()).await)
     }
 
-    /// Records the answer and then sends its end: a client that has seen the end can ask for the
-    /// same answer again, whatever happens to this process.
+    /// Records the answer and then sends its end: a client that has seen the end can get the same
+    /// answer again, even if this process stops.
     async fn close(
         &mut self,
         choices: &BTreeMap<u64, FinalChoice>,
         is_usage_reported: bool,
-    ) -> Result<FinishedAnswer, ApiError> {
+    ) -> FinishedAnswer {
         let context = &self.run.context;
         let refusal = self.compliance.refusal(context);
-        let refusal = refusal.filter(|_| matches!(self.out, Out::AtEnd));
+        let refusal = refusal.filter(|_| !self.out.is_stream());
         if refusal.is_some() {
             let reason = Reason::SchemaViolation;
             self.outcome = Outcome::Failed { reason };
         }
         let outcome = self.outcome.clone();
         let usage = self.usage();
-        let report = self.compliance.report(context.wish.is_strict(), &outcome);
+        let is_strict = context.params.is_strict();
+        let report = self.compliance.report(is_strict, &outcome);
         let ends = self.wire.encode_ends(choices, report.as_ref());
-        let (value, is_changed) = self.wire.finished(choices, usage.as_ref(), report.as_ref());
-        let continuations = self.totals.calls;
-        let comparison = self.compliance.comparison();
-        let answered = || Answered {
-            completion: value.clone(),
-            outcome: outcome.clone(),
-            continuations,
-            comparison: comparison.clone(),
-            refusal: refusal.clone(),
+        let (completion, is_changed) = self.wire.finished(choices, usage.as_ref(), report.as_ref());
+        let finished = FinishedAnswer {
+            completion,
+            outcome,
+            continuations: self.totals.calls,
+            comparison: self.compliance.comparison(),
+            refusal,
+            is_changed,
         };
         let reported = usage.as_ref().and_then(read_usage);
         let counted_by = self.totals.counted_by(is_usage_reported);
-        let ended = self.run.ended(&outcome, reported, counted_by, answered);
-        ended.await;
+        let recorded = self.run.record_finished(&finished, reported, counted_by);
+        recorded.await;
         for event in ends {
             self.out.event(&event).await;
         }
         let context = &self.run.context;
+        let outcome = finished.outcome.name();
         let stats = &context.stats;
-        stats.answered(&value, outcome.name(), self.totals);
-        if let Some(usage) = usage.filter(|_| context.wish.wants_usage) {
+        stats.answered(&finished.completion, outcome, self.totals);
+        if let Some(usage) = usage.filter(|_| context.params.wants_usage) {
             self.out.event(&self.wire.encode_usage(usage)).await;
         }
-        if let Some(refusal) = refusal {
-            return Err(violated(refusal));
-        }
-        Ok(FinishedAnswer {
-            value,
-            bytes: None,
-            is_changed,
-            headers: HeaderMap::new(),
-            outcome,
-            continuations,
-            comparison,
-        })
+        finished
     }
 
-    /// The usage of all calls. An answer that is not streamed reports none if the upstream reports
-    /// none and it was not continued.
+    /// The usage of all calls. An answer that is not streamed and was not continued has one only if
+    /// the upstream reports it.
     fn usage(&self) -> Option<Value> {
         let first = self.wire.usage();
-        if first.is_none() && self.totals.calls == 0 && matches!(self.out, Out::AtEnd) {
+        if first.is_none() && self.totals.calls == 0 && !self.out.is_stream() {
             return None;
         }
         let counted = usage_object(Usage {
@@ -364,10 +362,10 @@ impl ResponseRun {
         Some(self.totals.added_to(first.unwrap_or(&counted)))
     }
 
-    /// Counts the texts of the first answer, unless the upstream has.
+    /// Counts the texts of the first answer, unless the upstream reports its usage.
     fn count(&mut self, choice: &ChoiceParts) {
         if self.wire.usage().is_none() {
-            let counter = self.run.context.wish.counter().tokens();
+            let counter = self.run.context.params.counter().tokens();
             self.output_tokens += choice.texts().map(|text| counter.count(text)).sum::<u64>();
         }
     }
@@ -376,6 +374,6 @@ impl ResponseRun {
 impl Drop for ResponseRun {
     /// A client that disconnects leaves a record of what had arrived.
     fn drop(&mut self) {
-        self.leave();
+        self.record_rest();
     }
 }

@@ -1,38 +1,53 @@
-//! A chat request on its way: what is left to send, and its recording.
+//! A chat request and its record: begins the record, makes the first call, and records how the
+//! answer ended.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
+use hyper::StatusCode;
 use overlock_llm::{
-    BackendError, CallFailure, Outcome, Reason, Response, Retried, Retry, SurrogateBuffer, Usage,
-    retried,
+    BackendError, CallFailure, Outcome, Reason, Response, Retried, Retry, Usage, retried,
 };
-use serde_json::{Map, Value, json};
+use overlock_runs::{Conditions, CountedBy, Record, Unfit, UpstreamFault, to_json};
+use overlock_store::{RunId, StoreError};
+use serde_json::{Value, json};
 
 use super::context::RequestContext;
-use super::idempotency::Answered;
-use super::refusal::failure_reply;
+use super::finished::FinishedAnswer;
+use crate::body::text_of;
 use crate::error::ApiError;
-use crate::record::Recording;
+use crate::record::{RecordError, Recording, RunInfo};
 use crate::reply::Reply;
 use crate::trace::Called;
-use overlock_runs::{CountedBy, Unfit, UpstreamFault};
+use crate::upstream::failure_reply;
 
-/// A chat request and the recording of its answer.
+/// A chat request and the record of its answer.
 pub(crate) struct ChatRun {
-    pub(crate) context: RequestContext,
-    /// How many messages were left out.
+    pub(super) context: RequestContext,
+    /// How many messages were dropped.
     pub(super) dropped: usize,
-    /// Why the request cannot be sent, if it cannot.
+    /// Why the request does not fit the window, if it does not.
     pub(super) unfit: Option<Box<Unfit>>,
-    /// The request as it goes to the upstream, until that answers.
+    /// The request for the upstream, until that answers.
     pub(super) body: Bytes,
-    /// The idempotency key, with whose it is.
+    /// The digest of the idempotency key.
     pub(super) key: Option<String>,
     pub(super) recording: Option<Recording>,
 }
 
+/// What a reply is made of.
+pub(super) enum Source {
+    /// The upstream's answer to the first call.
+    Upstream(Box<Response>),
+    /// The recorded answer to the first call of an interrupted run.
+    Interrupted(Value),
+    /// The recorded answer of a finished run.
+    Finished(RunId, Box<FinishedAnswer>),
+}
+
 impl ChatRun {
-    /// Makes the first call, and again as long as that may help.
-    pub(super) async fn asked(&mut self) -> Result<Box<Response>, CallFailure> {
+    /// Makes the first call, with retries.
+    pub(super) async fn call(&mut self) -> Result<Box<Response>, CallFailure> {
         self.context.stats.calling(None);
         if let Some(recording) = &mut self.recording {
             recording.asking(None, &self.context.budget);
@@ -50,135 +65,194 @@ impl ChatRun {
             }
         };
         let policy = &context.gateway.settings.upstream.retries;
-        let ask = || context.ask(self.body.clone());
-        // Boxed, or every request would carry the space for what few need.
-        let asked = Box::pin(retried(policy, Some(context.deadline), ask, retrying)).await;
+        let call = || context.call(self.body.clone());
+        // Boxed, or every request would hold the space for retries.
+        let called = Box::pin(retried(policy, Some(context.deadline), call, retrying)).await;
         self.context.retried = retries;
-        match &asked {
+        match &called {
             Ok(_) => self.body = Bytes::new(),
             Err(failure) => {
                 let stats = &self.context.stats;
                 stats.called(|| Called::failed(&failure.error));
             }
         }
-        asked.map(Box::new)
+        called.map(Box::new)
     }
 
-    /// The reply to a request whose first call failed.
-    pub(super) async fn refused(&mut self, failure: CallFailure) -> Reply {
-        self.fails_by(&failure.error).await;
-        failure_reply(&self.context.gateway.client.peer, failure)
-    }
-
-    /// Keeps that the request does not fit, and what is said of it.
-    pub(super) async fn too_large(&mut self, unfit: Unfit) -> ApiError {
-        let error = ApiError::invalid(unfit.message.clone())
-            .with_code("context_length_exceeded")
-            .with_param("messages");
-        if let Some(mut recording) = self.recording.take() {
-            recording.note_unfit(unfit);
-            let reason = Reason::Window;
-            // The client is told all the same.
-            let _ = recording.end(&Outcome::Failed { reason }, None, None).await;
-        }
-        error
-    }
-
-    /// What is said of an answer that no upstream has named.
-    pub(super) fn head(&self, object: &str) -> Map<String, Value> {
-        let recording = self.recording.as_ref();
-        let id = recording.map_or("run", |recording| recording.id.as_str());
-        let created = recording.map_or(0, Recording::began_at) / 1000;
-        let head = json!({
-            "id": format!("chatcmpl-{id}"), "object": object, "created": created,
-            "model": self.context.wish.model,
-        });
-        head.as_object().cloned().unwrap_or_default()
-    }
-
-    /// Keeps how an answer ended, what that took and who says so, and what was answered for whoever
-    /// may ask the same again.
-    pub(super) async fn ended(
+    /// Records a finished answer, the usage of all its calls and who counted it.
+    pub(super) async fn record_finished(
         &mut self,
-        outcome: &Outcome,
+        finished: &FinishedAnswer,
         usage: Option<Usage>,
         counted_by: CountedBy,
-        answered: impl FnOnce() -> Answered,
     ) {
         if let Some(mut recording) = self.recording.take() {
             match usage {
                 Some(_) => recording.counted_by(counted_by),
                 None => recording.answered_without_usage(),
             }
-            let answer = recording.is_keyed().then(|| answered().kept());
-            // The client has its answer all the same.
-            let _ = recording.end(outcome, usage, answer).await;
+            let answer = recording.is_keyed().then(|| finished.stored());
+            // The client gets its answer even if it cannot be recorded.
+            let _ = recording.end(&finished.outcome, usage, answer).await;
         }
     }
 
-    /// Keeps that there is no answer because of this, and tells of the call.
-    pub(super) async fn fails(&mut self, error: BackendError) -> ApiError {
+    /// Records that the request does not fit. Returns the error for the client.
+    pub(super) async fn record_too_large(&mut self, unfit: Unfit) -> ApiError {
+        let error = ApiError::invalid(unfit.message.clone())
+            .with_code("context_length_exceeded")
+            .with_param("messages");
+        if let Some(mut recording) = self.recording.take() {
+            recording.note_unfit(unfit);
+            let reason = Reason::Window;
+            let _ = recording.end(&Outcome::Failed { reason }, None, None).await;
+        }
+        error
+    }
+
+    /// Records a failed first call. Returns the reply, which forwards an error response.
+    pub(super) async fn record_refused(&mut self, failure: CallFailure) -> Reply {
+        let fault = self.fault(&failure.error);
+        self.record_fault(fault).await;
+        failure_reply(&self.context.gateway.client.peer, failure)
+    }
+
+    /// Records and traces that the answer to the first call cannot be used.
+    pub(super) async fn record_unusable(&mut self, error: BackendError) -> ApiError {
         self.context.stats.called(|| Called::failed(&error));
-        self.fails_by(&error).await;
-        error.into()
+        let error = ApiError::from(error);
+        self.record_failed(&error).await;
+        error
     }
 
-    /// Keeps that there is no answer because of this.
-    pub(super) async fn failed(&mut self, error: &ApiError) {
-        if let Some(upstream) = &error.upstream {
-            return self.fails_by(upstream).await;
-        }
-        let message = self.context.secrets().scrub(&error.message);
-        let fault = UpstreamFault {
-            status: None,
-            kind: None,
-            message,
-            retried: None,
+    /// Records that there is no answer because of an error.
+    pub(super) async fn record_failed(&mut self, error: &ApiError) {
+        let fault = match &error.upstream {
+            Some(error) => self.fault(error),
+            None => UpstreamFault {
+                status: None,
+                kind: None,
+                message: self.context.secrets().scrub(&error.message),
+                retried: None,
+            },
         };
-        self.ends_by(fault).await;
+        self.record_fault(fault).await;
     }
 
-    /// Keeps that there is no answer because of a failed call.
-    async fn fails_by(&mut self, error: &BackendError) {
+    fn fault(&self, error: &BackendError) -> UpstreamFault {
         let context = &self.context;
-        let retried = context.retried.as_ref();
-        let fault = UpstreamFault::without(&context.secrets(), error, retried);
-        self.ends_by(fault).await;
+        UpstreamFault::without(&context.secrets(), error, context.retried.as_ref())
     }
 
-    /// Keeps that there is no answer, and why. One with a key may be asked for again all the same:
-    /// what it is known by is an answer, and not an end.
-    async fn ends_by(&mut self, fault: UpstreamFault) {
+    /// A run with a key has no answer then, so a later request with the key begins again.
+    async fn record_fault(&mut self, fault: UpstreamFault) {
         if let Some(mut recording) = self.recording.take() {
             recording.note_fault(fault);
-            let outcome = recording.unfinished(Reason::ModelError);
-            self.context.stats.unfinished(outcome.name());
-            let _ = recording.end(&outcome, None, None).await;
+            self.record_unfinished(recording, Reason::ModelError).await;
         }
     }
 
-    /// Keeps that nobody knows whether the answer ended. One with a key may be asked for again.
-    pub(super) async fn does_not_end(&mut self) {
+    /// Records that the upstream did not say whether the answer ended. A run with a key stays
+    /// interrupted, so that a later request continues it.
+    pub(super) async fn record_endless(&mut self) {
         if let Some(recording) = self.recording.take_if(|it| !it.is_keyed()) {
-            let outcome = recording.unfinished(Reason::NoFinish);
-            self.context.stats.unfinished(outcome.name());
-            let _ = recording.end(&outcome, None, None).await;
+            self.record_unfinished(recording, Reason::NoFinish).await;
         }
+    }
+
+    async fn record_unfinished(&self, recording: Recording, reason: Reason) {
+        let outcome = recording.unfinished(reason);
+        self.context.stats.unfinished(outcome.name());
+        let _ = recording.end(&outcome, None, None).await;
     }
 }
 
-/// What the upstream says, if it is a completion.
-pub(super) fn completion(answer: &Response, bytes: &[u8]) -> Result<Value, BackendError> {
-    // Half of a surrogate pair, where an answer was cut, must not make it unreadable.
-    let read = SurrogateBuffer::default()
-        .read(bytes)
-        .map(|read| read.value);
-    let value = read.map_err(|_| answer.malformed("it is not JSON"))?;
-    if let Some(error) = answer.error_in(&value) {
-        return Err(error);
+impl RequestContext {
+    /// What is recorded of the request itself, with or without its text. Other processes see by the
+    /// lock of the run that it is worked on, or else by the lock of this worker.
+    pub(super) fn about(
+        &self,
+        text: Option<&str>,
+        has_lock: bool,
+        worker: Option<&RunId>,
+    ) -> RunInfo {
+        let options = self.params.continuation(&self.gateway);
+        let schema = self.params.schema.as_ref().filter(|_| text.is_some());
+        let conditions = Conditions {
+            // A query may contain a key.
+            upstream: self.base.split('?').next().map(str::to_owned),
+            schema: schema.map(|schema| schema.bounded.value().clone()),
+            is_held: has_lock,
+            worker: worker.map(ToString::to_string),
+        };
+        let request = text.map_or_else(
+            || {
+                let message = json!({ "role": "user", "content": "" });
+                json!({ "model": self.params.model, "messages": [message] }).to_string()
+            },
+            str::to_owned,
+        );
+        RunInfo {
+            model: self.params.model.clone(),
+            request,
+            options: to_json(&options),
+            conditions: to_json(&conditions),
+        }
     }
-    if !value.get("choices").is_some_and(Value::is_array) {
-        return Err(answer.malformed("it is no chat completion, and has no `choices`"));
+
+    /// Begins to record a request without an idempotency key.
+    pub(super) async fn begin_recording(&self) -> Option<Recording> {
+        match self.gateway.settings.record {
+            Record::Off => None,
+            Record::Metadata => self.metadata_recording(),
+            Record::Full => Box::pin(self.full_recording()).await,
+        }
     }
-    Ok(value)
+
+    /// A request is answered even if it cannot be recorded.
+    async fn full_recording(&self) -> Option<Recording> {
+        let recorder = self.gateway.recorder.as_ref()?;
+        let worker = recorder.locked_worker().await;
+        let text = text_of(&self.params.text).ok()?;
+        let about = self.about(Some(text), false, worker);
+        Recording::begin(recorder, Arc::new(about)).await.ok()
+    }
+
+    /// Without text, most requests to a model have the same description, until another order of
+    /// strategies is learnt.
+    fn metadata_recording(&self) -> Option<Recording> {
+        let recorder = self.gateway.recorder.as_ref()?;
+        let about = || Arc::new(self.about(None, false, None));
+        let strategies = self.params.strategies(&self.gateway);
+        let is_common = self.params.max_total_tokens == self.gateway.settings.max_total_tokens;
+        let story = &self.params.known.metadata_info;
+        let common = is_common.then(|| story.get_or_init(|| (strategies.to_vec(), about())));
+        let about = match common {
+            Some((known, about)) if known == strategies => Arc::clone(about),
+            _ => about(),
+        };
+        Some(Recording::metadata(recorder, about))
+    }
+}
+
+impl From<RecordError> for ApiError {
+    /// A run could not be recorded although a later request depends on it.
+    fn from(error: RecordError) -> Self {
+        store_error(match error {
+            RecordError::Store(StoreError::Superseded { .. }) => {
+                "another process is answering this request"
+            }
+            // A message of the store may name files of this machine.
+            RecordError::Store(_) | RecordError::Closed => "the run could not be recorded",
+        })
+    }
+}
+
+/// The error for a run with an idempotency key whose record cannot be read.
+pub(super) fn damaged() -> ApiError {
+    store_error("the record of the first request with this `idempotency-key` cannot be read")
+}
+
+fn store_error(message: &str) -> ApiError {
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message).with_code("store")
 }

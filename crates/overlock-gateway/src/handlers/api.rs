@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use hyper::StatusCode;
 use overlock_budget::Extras;
 use overlock_json::{CloseOptions, PartialDocument, Protocol, RenderOptions, RepairOptions};
@@ -13,7 +12,6 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::body::read_text;
-use crate::chat::wish;
 use crate::gateway::Gateway;
 use crate::handlers::{Call, Handled};
 use crate::offload;
@@ -217,12 +215,12 @@ fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), 
     };
     match asked.fit(known.plan.clone()) {
         Ok(Ok(fitted)) => {
-            let body = Bytes::copy_from_slice(text.as_bytes());
-            let sent = wish::body(&body, request.clone(), &fitted.plan);
+            let sent = request.clone().forwarded(&fitted.plan);
+            let sent = sent.map_or(text.into(), |request| request.to_string().into());
             let answer = FittedRequest {
                 fitted: fitted.report(),
-                limit: wish::limit(&request, &fitted.plan),
-                sent: Some(String::from_utf8_lossy(&sent)),
+                limit: AnswerLimit::of(request.requested(), &fitted.plan),
+                sent: Some(sent),
             };
             Ok((StatusCode::OK, raw(&answer)?))
         }

@@ -20,8 +20,8 @@ pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
     let (head, body) = request.into_parts();
     let headers = head.headers;
     async move {
-        let read = read_bytes(body, &gateway.settings.limits);
-        let text = timeout_at(deadline, read).await;
+        let body = read_bytes(body, &gateway.settings.limits);
+        let text = timeout_at(deadline, body).await;
         let text = text.unwrap_or_else(|_| Err(too_late()))?;
         if !gateway.server.is_fresh() {
             // Boxed, so that not every request has space for it.

@@ -4,12 +4,12 @@ use hyper::{HeaderMap, Method, StatusCode};
 use overlock_llm::{CallFailure, Response};
 use serde_json::{Value, json};
 
-use crate::chat;
 use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::handlers::{Call, Handled};
 use crate::reply::{json_reply, whole};
+use crate::upstream::{failure_reply, forward_headers};
 
 pub(crate) async fn answer(call: Call) -> Handled {
     let gateway = &call.gateway;
@@ -17,7 +17,7 @@ pub(crate) async fn answer(call: Call) -> Handled {
     let mut answer = match ask(gateway, call.request.headers(), query).await {
         Ok(answer) => answer,
         Err(failure) if failure.refused.is_some() => {
-            return Ok(chat::failure_reply(&gateway.client.peer, failure));
+            return Ok(failure_reply(&gateway.client.peer, failure));
         }
         Err(_) => {
             // The demo model works without an upstream.
@@ -36,7 +36,7 @@ pub(crate) async fn answer(call: Call) -> Handled {
     };
     models.push(own());
     let mut reply = json_reply(StatusCode::OK, &list);
-    chat::pass_on(&answer.headers, reply.headers_mut());
+    forward_headers(&answer.headers, reply.headers_mut());
     Ok(reply)
 }
 

@@ -287,7 +287,7 @@ impl Recording {
 
     /// Sets the part and the time of a step. Of several parts of one call, only the first has its
     /// budget.
-    pub(crate) fn place(&self, step: &mut RecordedStep) {
+    fn place(&self, step: &mut RecordedStep) {
         step.part = self.part();
         step.at = Some(now());
         if step.step.iteration == 1 && self.steps > 0 {
@@ -365,9 +365,10 @@ impl Recording {
         unfinished(reason, self.has_text, self.cut.clone())
     }
 
-    /// Records a step.
-    pub(crate) async fn step(&mut self, step: &RecordedStep) -> Result<(), RecordError> {
-        self.count(step);
+    /// Records a step. An error counts only if a later request depends on the record.
+    pub(crate) async fn step(&mut self, mut step: RecordedStep) -> Result<(), RecordError> {
+        self.place(&mut step);
+        self.count(&step);
         let written = match &mut self.storage {
             Storage::Metadata { steps } => {
                 steps.push(to_json(&step.without_text()));
@@ -378,7 +379,7 @@ impl Recording {
                     // The lock of this process may be lost during a long run.
                     self.recorder.locked_worker().await;
                 }
-                let (claim, number, body) = (claim.clone(), self.steps, to_json(step));
+                let (claim, number, body) = (claim.clone(), self.steps, to_json(&step));
                 let first = self.first.take();
                 let add = move |writes: &mut dyn Writes| {
                     if let Some(first) = first {
@@ -390,8 +391,8 @@ impl Recording {
             }
         };
         let events = &self.recorder.events;
-        events.publish(|| events.step(&self.id, self.steps, step));
-        written
+        events.publish(|| events.step(&self.id, self.steps, &step));
+        written.or_else(|error| if self.is_keyed() { Err(error) } else { Ok(()) })
     }
 
     /// Records the outcome, the usage of the calls if it is known, and the answer of a run with a

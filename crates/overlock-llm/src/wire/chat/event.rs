@@ -32,6 +32,21 @@ pub fn has_output(event: &Value) -> bool {
     })
 }
 
+/// Whether an answer with this finish reason ended normally, in the words of `OpenAI` and of other
+/// servers.
+pub fn is_normal_end(finish: &str) -> bool {
+    matches!(
+        finish,
+        "stop"
+            | "tool_calls"
+            | "function_call"
+            | "eos"
+            | "eos_token"
+            | "end_turn"
+            | "stop_sequence"
+    )
+}
+
 /// A completion as the events of a stream.
 pub fn chunks(completion: &Value) -> Vec<Value> {
     let mut head = completion.as_object().cloned().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! OpenAI's chat completions.
 
 // Requests.
+mod answer;
 mod checks;
 mod depth;
 mod error;
@@ -19,7 +20,7 @@ mod response;
 mod usage;
 
 pub use error::RequestError;
-pub use event::{ChatEncoder, chunks, has_output};
+pub use event::{ChatEncoder, chunks, has_output, is_normal_end};
 pub use message::ChatMessage;
 pub use object::FinalChoice;
 pub use request::ChatRequest;

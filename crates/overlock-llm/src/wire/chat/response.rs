@@ -15,6 +15,7 @@ use crate::assembler::{Assembler, Delta, PartText};
 use crate::backend::SurrogateBuffer;
 
 /// An answer of the upstream.
+#[derive(Default)]
 pub struct ChatResponse {
     /// The members that every event of the answer has.
     head: Map<String, Value>,
@@ -46,23 +47,22 @@ pub struct Forwarded {
 }
 
 impl ChatResponse {
-    /// An empty stream. `unnamed` are the members of its events if the upstream sends no id.
-    pub fn streamed(unnamed: Map<String, Value>) -> Self {
+    /// An empty stream. If the upstream sends no id, its events get this id, time and model.
+    pub fn streamed(id: &str, created: u64, model: &str) -> Self {
+        let unnamed = json!({
+            "id": format!("chatcmpl-{id}"), "object": "chat.completion.chunk",
+            "created": created, "model": model,
+        });
         Self {
-            head: Map::new(),
-            unnamed,
-            surrogates: SurrogateBuffer::default(),
-            choices: BTreeMap::new(),
-            late: Map::new(),
-            usage: None,
-            object: None,
+            unnamed: unnamed.as_object().cloned().unwrap_or_default(),
+            ..Self::default()
         }
     }
 
     /// An answer that was not streamed.
     pub fn complete(mut completion: Value, assembler: &mut Assembler) -> Self {
         place_cached(&mut completion);
-        let mut response = Self::streamed(Map::new());
+        let mut response = Self::default();
         for (index, choice) in indexed(&mut completion) {
             response.read_choice(index, choice, assembler);
         }
