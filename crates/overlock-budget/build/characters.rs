@@ -1,4 +1,4 @@
-//! Which classes is a character in?
+//! Tables of character classes.
 
 use std::collections::HashMap;
 

@@ -29,7 +29,7 @@ fn main() {
 
     let r50k = Vocabulary::read(tiktoken_rs::r50k_base(), 0..50_256);
     let p50k = Vocabulary::read(tiktoken_rs::p50k_base(), (0..50_256).chain(50_257..50_281));
-    // One table serves both; the counter tells them apart by this.
+    // One table serves both encodings; the counter relies on this prefix to distinguish them.
     assert!(p50k.tokens.starts_with(&r50k.tokens));
     assert!(
         !r50k

@@ -1,10 +1,10 @@
-//! Gives every key of a set a slot of its own.
+//! Builds perfect hash tables, in which every key has its own slot.
 
 use std::cmp::Reverse;
 
 use crate::hash;
 
-/// The seeds of the buckets, and who sits in each slot.
+/// The seeds of the buckets, and the key in each slot.
 pub(crate) struct Perfect {
     pub(crate) seeds: Vec<u16>,
     pub(crate) slots: Vec<Option<usize>>,

@@ -1,4 +1,4 @@
-//! Which tokens does an encoding have, and which two make each of them?
+//! The tokens of an encoding, and the two tokens that merge into each of them.
 
 use std::collections::HashMap;
 use std::fmt::Debug;

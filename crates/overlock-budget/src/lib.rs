@@ -1,7 +1,8 @@
-//! The context budget.
+//! Context budgets for language models.
 //!
-//! A model has one window for what it reads and what it says. This crate knows the windows,
-//! negotiates how long an answer may be, and decides who gives way when not everything fits.
+//! The input and the answer share the context window of a model. This crate knows the windows of
+//! models, counts tokens, negotiates the length of an answer, and decides which parts of a prompt
+//! shrink or are dropped if not everything fits.
 //!
 //! It is pure computation: no I/O, no clock, no tasks, no panic on any input.
 //!
@@ -23,14 +24,14 @@
 //! # Ok::<(), overlock_budget::FlexError>(())
 //! ```
 
-// What a model can take.
+// Model limits.
 mod models;
 
-// What a text takes, and a whole request.
+// Counting texts and requests.
 mod chat;
 mod count;
 
-// How room is handed out.
+// Dividing the window.
 mod flex;
 mod history;
 mod negotiate;

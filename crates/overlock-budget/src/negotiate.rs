@@ -1,16 +1,16 @@
-//! How many tokens may the answer have, once the input has taken its part of the window?
+//! Negotiates the number of tokens for the answer after the input.
 //!
-//! This is the documented negotiation: one formula, without trimming anything. It keeps an answer
-//! at a useful minimum even where that no longer fits, so it says honestly whether the result
-//! fits and by how much it does not. The solver in [`flex`](crate::flex()) never exceeds a window.
+//! This is the documented formula, which trims nothing. It gives the answer a useful minimum even if
+//! that does not fit, and reports by how much the window is exceeded. The solver in
+//! [`flex`](crate::flex()) never exceeds a window.
 
-/// What an answer needs at least to be of use; a smaller request is left as it is.
+/// The minimum useful length of an answer; a smaller request is not raised.
 pub const ANSWER_FLOOR: u64 = 500;
 
-/// What a message counts in the documented estimate.
+/// The tokens of a message in the documented estimate.
 pub const TOKENS_PER_MESSAGE: u64 = 250;
 
-/// What is known about the size of a conversation.
+/// The size of a conversation, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum History {
     /// Only the number of messages: each counts as [`TOKENS_PER_MESSAGE`].
@@ -18,27 +18,27 @@ pub enum History {
         /// How many messages there are.
         messages: u64,
     },
-    /// The tokens of the whole conversation, counted as it is sent.
+    /// The tokens of the whole conversation, in the form in which it is sent.
     Counted {
         /// How many tokens there are.
         tokens: u64,
     },
 }
 
-/// What is negotiated with.
+/// Options of [`adjusted_max_tokens`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NegotiateOptions {
-    /// The window of the model, which input and answer are taken to share.
+    /// The window of the model, which input and answer share.
     pub window: u64,
-    /// What the model can answer at most, if it says so.
+    /// The maximum length of an answer of the model, if known.
     pub answer_cap: Option<u64>,
     /// How many tokens the caller would like the answer to have.
     pub requested: u64,
     /// The tokens of the system prompt.
     pub system: u64,
-    /// What is left free for what a count cannot foresee.
+    /// Tokens that stay free, because counts may be inexact.
     pub margin: u64,
-    /// Let the answer take all the room there is.
+    /// Let the answer take all available tokens.
     pub grow: bool,
 }
 
@@ -55,18 +55,18 @@ impl Default for NegotiateOptions {
     }
 }
 
-/// What became of the request.
+/// How the requested length was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adjustment {
-    /// The answer may have what was requested.
+    /// The answer gets the requested length.
     Granted,
-    /// The answer may have more than was requested, because it was allowed to grow.
+    /// The answer gets more, because it may grow.
     Grown,
-    /// The model cannot answer as much as was requested, however much room there is.
+    /// The model supports only a shorter answer.
     Capped,
-    /// There was less room than was requested.
+    /// Fewer tokens than requested were available.
     Reduced,
-    /// There was less room than an answer needs; it was given its minimum all the same.
+    /// Fewer tokens than the minimum were available; the answer gets the minimum nevertheless.
     Floor,
 }
 
@@ -88,11 +88,11 @@ impl Adjustment {
 pub struct Negotiation {
     /// The tokens of the conversation and the system prompt.
     pub input: u64,
-    /// What the window leaves for the answer; negative if the input alone is too large.
+    /// The tokens available for the answer; negative if the input alone is too large.
     pub available: i64,
     /// The tokens the answer may have.
     pub adjusted: u64,
-    /// What became of the request.
+    /// How the requested length was changed.
     pub adjustment: Adjustment,
     /// By how many tokens input, answer and margin exceed the window.
     pub overflow: u64,
@@ -105,7 +105,7 @@ impl Negotiation {
     }
 }
 
-/// Adjusts the requested length of the answer to the room that the input leaves.
+/// Adjusts the requested length of the answer to the tokens available after the input.
 ///
 /// ```
 /// use overlock_budget::{Adjustment, History, NegotiateOptions, adjusted_max_tokens};
@@ -156,10 +156,10 @@ pub fn adjusted_max_tokens(history: History, options: &NegotiateOptions) -> Nego
     }
 }
 
-/// What [`safe_message_count`] goes by.
+/// Options of [`safe_message_count`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageCountOptions {
-    /// The caller's own limit, which is taken as it is.
+    /// The limit of the caller, which is returned unchanged.
     pub max_messages: Option<u64>,
     /// The window of the model, if a model is named.
     pub window: Option<u64>,
@@ -183,10 +183,10 @@ impl Default for MessageCountOptions {
     }
 }
 
-/// How many of the newest messages can be loaded before any of them is counted.
+/// How many of the newest messages to load before any of them is counted.
 ///
-/// Four fifths of what request and system prompt leave, at [`TOKENS_PER_MESSAGE`] each; never
-/// fewer than 5 nor more than 50, and 10 where no model is named.
+/// Four fifths of the window after request and system prompt, at [`TOKENS_PER_MESSAGE`] each; at
+/// least 5 and at most 50, and 10 without a model.
 pub fn safe_message_count(options: &MessageCountOptions) -> u64 {
     if let Some(max_messages) = options.max_messages {
         return max_messages;

@@ -1,7 +1,7 @@
-//! What does a request count for a model?
+//! Counts the tokens of a request for a model.
 //!
-//! Providers put every message between control tokens, which no text runs across: so messages add
-//! up exactly, and a conversation costs what its messages do. Texts are counted as they are sent.
+//! Providers put every message between control tokens, so the counts of messages add up exactly.
+//! Texts are counted in the form in which they are sent.
 
 use serde_json::{Value, json};
 
@@ -23,38 +23,38 @@ pub struct ChatCounter<'a> {
     pictures: PictureCost,
     /// The tokens of each role's name, in the order of [`ChatRole::ALL`].
     roles: [u64; 6],
-    /// What all counts are multiplied by.
+    /// The factor of all counts.
     scale: Scale,
 }
 
-/// What a request takes, and what that rests on.
+/// The tokens of a request, and how exact the count is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatCount {
-    /// Everything together. With a template it is not the sum of the rest.
+    /// The whole request. With a template, this is not the sum of the others.
     pub tokens: u64,
     /// Each message.
     pub messages: Vec<u64>,
     /// The tools together.
     pub tools: u64,
-    /// The rest: what precedes the answer, and the schema that it is held to.
+    /// The rest: the tokens before the answer, and the schema of the answer.
     pub frame: u64,
-    /// The worst that any of it rests on.
+    /// The least exact of all counts.
     pub provenance: Provenance,
 }
 
-/// Counts whole chats as the template of a model writes them.
+/// Counts complete chats with the chat template of a model.
 pub trait CountChats: Send + Sync {
-    /// The tokens of these messages and tools, and of what precedes the answer; nothing if the
-    /// template does not take them.
+    /// The tokens of these messages and tools, including those before the answer; none if the
+    /// template rejects them.
     fn count_chat(&self, messages: &Value, tools: Option<&Value>) -> Option<u64>;
 }
 
-/// How messages are written down for the model.
+/// The format in which messages are written for the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
-    /// As `OpenAI`'s chat models have it.
+    /// That of `OpenAI`'s chat models.
     Chat,
-    /// As `gpt-oss` and its successors have it.
+    /// That of `gpt-oss` and its successors.
     Harmony,
 }
 
@@ -62,21 +62,21 @@ const PER_MESSAGE: u64 = 3;
 const PER_NAME: u64 = 1;
 const PER_CALL: u64 = 3;
 const REPLY: u64 = 3;
-/// The message that the tools stand in; half of it is there already if there is a system prompt.
+/// The tokens of the message that contains the tools; half of them if there is a system prompt.
 const TOOLS: u64 = 9;
 const TOOLS_IN_SYSTEM_PROMPT: u64 = 6;
 
-/// What a harmony conversation begins with; the dates in it change, their length does not.
+/// The beginning of a harmony conversation; its dates change, but not their length.
 const HARMONY_SYSTEM: &str = "You are ChatGPT, a large language model trained by OpenAI.\n\
     Knowledge cutoff: 2024-06\nCurrent date: 2025-06-28\n\nReasoning: medium\n\n\
     # Valid channels: analysis, commentary, final. Channel must be included for every message.\n\
     Calls to these tools must go to the commentary channel: 'functions'.";
 
 impl ChatCounter<'static> {
-    /// Counts with what is built in for the model that was found.
+    /// A counter with the built-in encoding for a model.
     ///
-    /// The tokenizers of most models are not built in. Another one stands in for them, which the
-    /// name of the counter says.
+    /// The tokenizers of most models are not built in. Another one is used for them, as the name of
+    /// the counter shows.
     ///
     /// ```
     /// use overlock_budget::{ChatCounter, Models};
@@ -101,10 +101,10 @@ impl ChatCounter<'static> {
     }
 }
 
-/// Stands before the factor in the name of a scaled counter.
+/// Precedes the factor in the name of a scaled counter.
 const SCALED_BY: &str = ", times ";
 
-/// Counts for models whose own tokenizer is not at hand.
+/// The encoding for models whose tokenizer is not available.
 const STAND_IN: &Encoding = &Encoding::O200kBase;
 
 fn built_in(name: &str) -> Option<&'static Encoding> {
@@ -114,12 +114,11 @@ fn built_in(name: &str) -> Option<&'static Encoding> {
 }
 
 impl<'a> ChatCounter<'a> {
-    /// Counts with this counter for the model that was found.
+    /// A counter with this tokenizer for a model.
     ///
-    /// A figure is exact if the counter is the encoding that the table names, and the model was
-    /// found by its own name. Another tokenizer than an encoding is taken to be the model's own,
-    /// since there is no other reason to bring one along. Its name says who counts, and not how
-    /// its models write a chat: that takes a template to be exact.
+    /// Counts are exact if the tokenizer is the encoding in the table, and the model was found by its
+    /// own name. Any other tokenizer is assumed to be that of the model. The format of its chats is
+    /// unknown, so exact counts need a template.
     pub fn with_counter(found: &Found, tokens: &'a dyn CountTokens) -> Self {
         let own = found.model.tokenizer.as_deref().and_then(built_in);
         let brought = built_in(tokens.name());
@@ -138,7 +137,7 @@ impl<'a> ChatCounter<'a> {
         Self {
             tokens,
             name: tokens.name().to_owned(),
-            // The server writes a system message of its own, of which only the form is known.
+            // The server adds a system message, of which only the form is known.
             provenance: if harmony {
                 provenance.max(Provenance::Calibrated)
             } else {
@@ -150,16 +149,16 @@ impl<'a> ChatCounter<'a> {
             } else {
                 Format::Chat
             },
-            pictures: PictureCost::of(found.entry.as_deref()),
+            pictures: PictureCost::for_entry(found.entry.as_deref()),
             roles: ChatRole::ALL.map(|role| tokens.count(role.name())),
             scale: Scale::default(),
         }
     }
 
-    /// Counts with a model's own tokenizer, and the chat as its own template writes it.
+    /// A counter with the tokenizer and the chat template of a model.
     ///
-    /// Only a whole request is then exact. What its parts are said to take is what they would
-    /// without the template.
+    /// Only the count of a whole request is exact. The counts of its parts are those without the
+    /// template.
     pub fn with_template(
         found: &Found,
         tokens: &'a dyn CountTokens,
@@ -178,8 +177,8 @@ impl<'a> ChatCounter<'a> {
         }
     }
 
-    /// The same, with every count of a request multiplied. [`ChatCounter::tokens`] counts as it
-    /// did before.
+    /// The same counter with a factor for every count of a request. [`ChatCounter::tokens`] is
+    /// unchanged.
     ///
     /// ```
     /// use overlock_budget::{ChatCounter, Models, Scale};
@@ -207,7 +206,7 @@ impl<'a> ChatCounter<'a> {
         }
     }
 
-    /// What all counts of a request are multiplied by.
+    /// The factor of all counts of a request.
     pub fn scale(&self) -> Scale {
         self.scale
     }
@@ -217,7 +216,7 @@ impl<'a> ChatCounter<'a> {
         self.scale.apply(self.tokens.count(text))
     }
 
-    /// The same without the template, for what it does not take.
+    /// The same counter without the template, for requests that the template rejects.
     pub(crate) fn without_template(&self) -> Self {
         Self {
             provenance: Provenance::Estimate,
@@ -226,13 +225,12 @@ impl<'a> ChatCounter<'a> {
         }
     }
 
-    /// Whether a request takes something else than the sum of its parts.
+    /// Whether a template is used, so that a request is not the sum of its parts.
     pub(crate) fn has_template(&self) -> bool {
         self.template.is_some()
     }
 
-    /// What these messages and tools of a request take by the template, if there is one and it
-    /// takes them.
+    /// The tokens of these messages and tools by the template, if there is one that accepts them.
     pub(crate) fn whole<'s>(
         &self,
         request: &dyn Request,
@@ -259,7 +257,7 @@ impl<'a> ChatCounter<'a> {
         Some(self.scale.apply(tokens.saturating_add(beyond)))
     }
 
-    /// Who counts, as results tell it.
+    /// The name in results.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -301,13 +299,13 @@ impl<'a> ChatCounter<'a> {
         }
     }
 
-    /// What a count of this request rests on, which costs no counting.
+    /// How exact the count of this request is, without counting it.
     pub fn provenance(&self, request: &dyn Request) -> Provenance {
         let has_tools = !request.tools().is_empty();
         self.provenance_with(request, request.outline().provenance(), has_tools)
     }
 
-    /// What a count rests on if messages are sent that rest on this, and maybe no tools.
+    /// How exact a count is for messages of this exactness, with or without tools.
     pub(crate) fn provenance_with(
         &self,
         request: &dyn Request,
@@ -321,13 +319,13 @@ impl<'a> ChatCounter<'a> {
         };
         let parts = rest.max(messages);
         match (self.template, parts) {
-            // A template writes tools and calls as well as any text.
+            // A template writes tools and calls as exactly as text.
             (Some(_), Provenance::Calibrated) => self.provenance,
             _ => self.provenance.max(parts),
         }
     }
 
-    /// The tokens of the message of a request at this place.
+    /// The tokens of the message of a request at this index.
     pub fn message(&self, request: &dyn Request, place: usize) -> u64 {
         self.message_up_to(request, place, u64::MAX)
             .unwrap_or(u64::MAX)
@@ -347,7 +345,7 @@ impl<'a> ChatCounter<'a> {
         sum.add(match role {
             // The result is addressed to its call.
             ChatRole::Tool => PER_MESSAGE + PER_CALL,
-            // The older form is sent under the name of its function alone.
+            // The older form is sent only under the name of its function.
             ChatRole::Function => PER_MESSAGE - 2,
             // The channel it speaks on.
             ChatRole::Assistant if self.format == Format::Harmony => PER_MESSAGE + 2,
@@ -397,7 +395,7 @@ impl<'a> ChatCounter<'a> {
         self.scale.apply(tokens)
     }
 
-    /// What is there besides messages and tools.
+    /// The tokens other than messages and tools.
     pub(crate) fn frame(&self, request: &dyn Request) -> u64 {
         let schema = request.answer_schema().map_or(0, |schema| {
             // A heading, its name and the schema itself.
@@ -434,7 +432,7 @@ impl<'a> ChatCounter<'a> {
         blocks.saturating_add(self.tools_frame(request, has_system))
     }
 
-    /// What tools take together beyond what each of them does.
+    /// The tokens of tools in addition to those of each tool.
     pub(crate) fn tools_frame(&self, request: &dyn Request, has_system: bool) -> u64 {
         let around = if has_system {
             TOOLS_IN_SYSTEM_PROMPT
@@ -450,7 +448,7 @@ impl<'a> ChatCounter<'a> {
             .apply(around + heading + texts + self.choice(request))
     }
 
-    /// A choice among tools is told to the model.
+    /// The tokens of the tool choice, which the model sees.
     fn choice(&self, request: &dyn Request) -> u64 {
         match request.tool_choice() {
             ToolChoice::Auto => 0,

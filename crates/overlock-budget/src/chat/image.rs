@@ -1,22 +1,22 @@
-//! How many tokens is a picture, a recording or a file?
+//! Estimates the tokens of pictures, recordings and files.
 //!
-//! Pictures have a documented formula over their size, and a picture that comes along in the
-//! request carries its size in its first bytes. Of one that is only linked to, the largest
-//! possible is taken. For the rest there are rules of thumb. All of these are estimates.
+//! Pictures have a documented formula over their size, which the first bytes of an included picture
+//! contain. For a linked picture, the largest size is assumed. Recordings and files have rules of
+//! thumb.
 
-/// What pictures cost a model.
+/// The tokens of pictures for a model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PictureCost {
     /// For every picture.
     base: u64,
-    /// For every tile of 512 by 512 of one that is looked at closely.
+    /// For every tile of 512 by 512 of one in high detail.
     tile: u64,
 }
 
 impl PictureCost {
-    /// What most models take, or what the model of this entry is documented to take.
-    pub(super) fn of(entry: Option<&str>) -> Self {
-        // The small model was made to cost as much for a picture as the large one.
+    /// The documented costs of the model of this entry, or those of most models.
+    pub(super) fn for_entry(entry: Option<&str>) -> Self {
+        // A picture costs as much money for the small model as for the large one.
         if entry.is_some_and(|entry| entry.contains("gpt-4o-mini")) {
             return Self {
                 base: 2833,
@@ -29,7 +29,7 @@ impl PictureCost {
         }
     }
 
-    /// The tokens of a picture: its file in Base64 if it comes along, and whether it is shown small.
+    /// The tokens of a picture, from its file in Base64, if included, and whether it is in low detail.
     pub(super) fn picture(self, base64: Option<&str>, is_coarse: bool) -> u64 {
         if is_coarse {
             return self.base;
@@ -42,7 +42,7 @@ impl PictureCost {
 const SQUARE: u64 = 2048;
 const SHORT_SIDE: u64 = 768;
 const TILE: u64 = 512;
-/// Of a picture as long and narrow as the formula lets it be: 2048 by 768.
+/// The tiles of the largest picture of the formula: 2048 by 768.
 const MOST_TILES: u64 = 8;
 
 /// Scaled into a square first, then to its short side, never up.
@@ -74,10 +74,10 @@ pub(super) fn file(bytes: Option<u64>) -> u64 {
     bytes.map_or(LINKED, |bytes| bytes.div_ceil(4))
 }
 
-/// How much is read of a picture before its size is given up on.
+/// How many bytes of a picture are searched for its size.
 const BEGINNING: usize = 256 << 10;
 
-/// The first bytes of what is written in Base64.
+/// Decodes the beginning of Base64.
 fn beginning(base64: &str) -> Vec<u8> {
     let data = base64.as_bytes();
     let mut bytes = Vec::new();
@@ -101,7 +101,7 @@ fn beginning(base64: &str) -> Vec<u8> {
     bytes
 }
 
-/// Width and height as the first bytes of a picture tell them.
+/// The width and height in the first bytes of a picture.
 fn size(bytes: &[u8]) -> Option<(u64, u64)> {
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
         return Some((big_endian(bytes, 16, 4)?, big_endian(bytes, 20, 4)?));
@@ -222,13 +222,13 @@ mod tests {
 
     #[test]
     fn a_picture_of_unknown_size_costs_the_most() {
-        let cost = PictureCost::of(Some("gpt-4o"));
+        let cost = PictureCost::for_entry(Some("gpt-4o"));
         assert_eq!(cost.picture(None, true), 85);
         assert_eq!(cost.picture(None, false), 1445);
         let small = Some("R0lGODlhEAAQAIAA");
         assert_eq!(cost.picture(small, false), 255);
         assert_eq!(cost.picture(Some("R0lGO"), false), 1445);
-        let cost = PictureCost::of(Some("gpt-4o-mini-2024-07-18"));
+        let cost = PictureCost::for_entry(Some("gpt-4o-mini-2024-07-18"));
         assert_eq!(cost.picture(small, false), 8500);
     }
 }

@@ -1,7 +1,7 @@
-//! What does a request take of a model's window?
+//! Counts requests.
 //!
-//! Protocols differ in how they write a request; they read it into the same items. What these count
-//! depends on how the model's provider writes messages and tools down before the model sees them.
+//! All protocols read their requests into the same items. Their tokens depend on how the provider
+//! writes messages and tools for the model.
 
 mod count;
 mod image;

@@ -9,11 +9,11 @@ use crate::count::TokenizerFile;
 /// A model's own tokenizer with its own template.
 #[derive(Clone, Copy, Debug)]
 pub struct Rendered<'a> {
-    /// What counts.
+    /// The tokenizer.
     pub tokenizer: &'a TokenizerFile,
-    /// What writes.
+    /// The template.
     pub template: &'a ChatTemplate,
-    /// The time by the user's clock, in seconds since 1970 began on it, for templates that tell it.
+    /// The user's local time, in seconds since 1970, for templates that write the date.
     pub now: Option<i64>,
 }
 

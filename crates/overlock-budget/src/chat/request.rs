@@ -1,7 +1,7 @@
-//! What is a request, whatever protocol it is written in?
+//! A request of any protocol.
 //!
-//! A protocol reads its requests into an [`Outline`] once. What messages hold is read when it is
-//! counted, and not before: a long conversation costs what is kept of it.
+//! A protocol reads its requests into an [`Outline`] once. The contents of messages are read only
+//! when they are counted, so the cost of a long conversation depends on the messages that stay.
 
 use std::borrow::Cow;
 
@@ -10,62 +10,62 @@ use serde_json::{Map, Value};
 use crate::count::Provenance;
 use crate::history::{Role, Units};
 
-/// A request as it is counted and planned. Each protocol implements this for its own requests.
+/// A request to count and plan. Each protocol implements this.
 pub trait Request {
-    /// What is known without reading any text.
+    /// Its outline.
     fn outline(&self) -> &Outline;
 
-    /// Reads what the message at this place holds, in order.
+    /// Reads the contents of a message, in order.
     fn contents<'a>(&'a self, message: usize, each: &mut dyn FnMut(Content<'a>));
 
-    /// The tools that may be called.
+    /// Its tools.
     fn tools(&self) -> Vec<Tool<'_>>;
 
-    /// What is said about the choice among them.
+    /// Its tool choice.
     fn tool_choice(&self) -> ToolChoice<'_>;
 
-    /// The schema of the answer, with its name, which the model is shown.
+    /// The schema of the answer with its name, which the model sees.
     fn answer_schema(&self) -> Option<&Value>;
 
-    /// The message at this place in the form that chat templates take.
+    /// A message in the form for chat templates.
     fn template_message(&self, message: usize) -> Cow<'_, Value>;
 }
 
-/// What is known of a request without reading its texts.
+/// The structure of a request, without its texts.
 #[derive(Clone, Debug)]
 pub struct Outline {
     /// Its messages.
     pub messages: Vec<MessageKind>,
-    /// Which of them stay or go together.
+    /// Which of them are kept or dropped together.
     pub units: Units,
-    /// The tokens the answer may have, if the request says so.
+    /// The maximum tokens of the answer, if the request has one.
     pub requested: Option<u64>,
 }
 
 impl Outline {
-    /// What a count of all messages rests on at best.
+    /// How exact a count of all messages can be.
     pub(crate) fn provenance(&self) -> Provenance {
         let provenances = self.messages.iter().map(|message| message.provenance);
         provenances.max().unwrap_or(Provenance::Exact)
     }
 
-    /// Whether tools find a system prompt to stand in.
+    /// Whether there is a system prompt, which would contain the tools.
     pub(crate) fn has_system(&self) -> bool {
         self.messages.iter().any(|message| message.is_system())
     }
 }
 
-/// What is known of a message without reading its texts.
+/// The kind of a message, without its texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageKind {
-    /// Who speaks.
+    /// Its role.
     pub role: ChatRole,
-    /// What a count of it rests on at best.
+    /// How exact a count of it can be.
     pub provenance: Provenance,
 }
 
 impl MessageKind {
-    /// A message of this role that holds nothing yet.
+    /// An empty message of this role.
     pub fn new(role: ChatRole) -> Self {
         let provenance = match role {
             ChatRole::Tool | ChatRole::Function => Provenance::Calibrated,
@@ -74,7 +74,7 @@ impl MessageKind {
         Self { role, provenance }
     }
 
-    /// Adds something that it holds.
+    /// Adds a content.
     pub fn add(&mut self, content: &Content) {
         self.provenance = self.provenance.max(content.provenance());
     }
@@ -85,47 +85,47 @@ impl MessageKind {
     }
 }
 
-/// Something that a message holds.
+/// A content of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Content<'a> {
-    /// What is said.
+    /// A text.
     Text(&'a str),
-    /// Why the model says nothing else. A summary does not quote it.
+    /// A refusal of the model. A summary does not quote it.
     Refusal(&'a str),
-    /// The name of who speaks.
+    /// The name of the author.
     Name(&'a str),
     /// A call of a tool.
     Call {
         /// The name of the tool.
         name: &'a str,
-        /// What it is called with.
+        /// The arguments.
         arguments: &'a str,
     },
     /// A picture.
     Picture {
-        /// The file in Base64, unless it is only linked to.
+        /// The file in Base64, unless it is a link.
         base64: Option<&'a str>,
-        /// Whether the model is shown a small copy.
+        /// Whether it is in low detail.
         is_coarse: bool,
     },
     /// A recording.
     Recording {
         /// The size of the file.
         bytes: u64,
-        /// Whether it is smaller than its samples.
+        /// Whether it is compressed.
         is_compressed: bool,
     },
     /// A file.
     File {
-        /// Its size, unless it is only linked to.
+        /// Its size, unless it is a link.
         bytes: Option<u64>,
     },
-    /// What only its provider knows; it counts as it is written.
+    /// A content of a provider, which counts as its JSON text.
     Other(&'a Value),
 }
 
 impl Content<'_> {
-    /// What a count of it rests on at best.
+    /// How exact a count of it can be.
     fn provenance(&self) -> Provenance {
         match self {
             Self::Text(_) | Self::Refusal(_) | Self::Name(_) => Provenance::Exact,
@@ -135,64 +135,64 @@ impl Content<'_> {
     }
 }
 
-/// A tool that may be called.
+/// A tool.
 #[derive(Clone, Debug)]
 pub struct Tool<'a> {
-    /// The name by which it is chosen and reported.
+    /// Its name.
     pub name: &'a str,
-    /// Whether the request insists on it.
+    /// Whether the request requires it.
     pub is_required: bool,
-    /// What the model is told of it, if it is a function.
+    /// The function, if it is one.
     pub function: Option<Function<'a>>,
-    /// The form that chat templates take; a tool that is no function counts as this.
+    /// The form for chat templates; a tool that is not a function counts as this.
     pub template: Cow<'a, Value>,
 }
 
-/// A function that may be called.
+/// A function of a tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Function<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it does.
+    /// Its description.
     pub description: Option<&'a str>,
     /// The schema of its arguments.
     pub parameters: Option<&'a Map<String, Value>>,
 }
 
-/// What a request says about the choice among its tools.
+/// The tool choice of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolChoice<'a> {
     /// The model chooses.
     Auto,
-    /// A word says that one must be called, or none.
+    /// A keyword: one must be called, or none.
     Word,
-    /// One is named, or several under this name.
+    /// One tool, or several under this name.
     Named(&'a str),
 }
 
-/// A message as it is sent.
+/// A message that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentMessage<'a> {
-    /// The message of the request at this place.
+    /// The message of the request at this index.
     Kept(usize),
-    /// A system message with this text, which the request does not have.
+    /// An inserted system message with this text.
     Inserted(&'a str),
 }
 
-/// Who speaks in a message.
+/// The role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChatRole {
-    /// Whoever runs the conversation.
+    /// The application.
     System,
-    /// The newer name of the same.
+    /// The newer name of `System`.
     Developer,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
     /// The result of a tool call.
     Tool,
-    /// The older form of the same.
+    /// The older form of `Tool`.
     Function,
 }
 
@@ -207,7 +207,7 @@ impl ChatRole {
         Self::Function,
     ];
 
-    /// The name that models know it by.
+    /// The name in requests.
     pub fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -224,7 +224,7 @@ impl ChatRole {
         Self::ALL.into_iter().find(|role| role.name() == name)
     }
 
-    /// What the role means to a conversation that is trimmed.
+    /// The role in a conversation that is trimmed.
     pub fn in_history(self) -> Role {
         match self {
             Self::System | Self::Developer => Role::System,

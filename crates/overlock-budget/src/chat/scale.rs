@@ -1,9 +1,9 @@
-//! How many tokens of a model is one that was counted?
+//! The factor from counted tokens to those of the model.
 
 use std::fmt::{self, Display, Formatter};
 
-/// A factor that turns counted tokens into those of the model, where another tokenizer stands in
-/// for the model's own. It is never below 1: a stand-in that counts too much stays careful.
+/// A factor from counted tokens to those of the model, if another tokenizer is used in its place. It
+/// is never below 1, so counts that are too large stay on the safe side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scale {
     /// At least [`Scale::UNIT`].
@@ -21,10 +21,10 @@ impl Default for Scale {
 impl Scale {
     const UNIT: u32 = 1000;
 
-    /// A text that counts more than this for each counted token is no text of a prompt.
+    /// No text of a prompt has a larger factor.
     const LARGEST: u32 = 64 * Self::UNIT;
 
-    /// The factor from what was counted to what the server counted for the same request.
+    /// The factor from the counted tokens to those that the server counted for the same request.
     ///
     /// ```
     /// use overlock_budget::Scale;
@@ -41,17 +41,17 @@ impl Scale {
         }
     }
 
-    /// The tokens of the model for so many counted ones.
+    /// The tokens of the model for counted ones.
     pub fn apply(self, counted: u64) -> u64 {
         if self == Self::default() {
             return counted;
         }
-        // The factor itself is rounded up.
+        // The factor is rounded up, too.
         let tokens = u128::from(counted) * u128::from(self.thousandths) / u128::from(Self::UNIT);
         u64::try_from(tokens).unwrap_or(u64::MAX)
     }
 
-    /// The most counted tokens that are at most so many of the model.
+    /// The largest number of counted tokens that are at most this many tokens of the model.
     pub(crate) fn most_counted(self, tokens: u64) -> u64 {
         if self == Self::default() || tokens == u64::MAX {
             return tokens;
@@ -63,7 +63,7 @@ impl Scale {
 }
 
 impl Display for Scale {
-    /// With one digit after the point, rounded up.
+    /// With one decimal place, rounded up.
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let tenths = self.thousandths.div_ceil(100);
         write!(formatter, "{}.{}", tenths / 10, tenths % 10)

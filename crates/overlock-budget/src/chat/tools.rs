@@ -1,8 +1,8 @@
-//! How does a provider write a tool down before the model sees it?
+//! Writes tools as providers do for the model.
 //!
-//! As a TypeScript type in a namespace, with descriptions as comments. Nobody publishes the text,
-//! but many have measured it, and the harmony format of open models shows it; so a count of it is
-//! close, and not more.
+//! A tool becomes a TypeScript type in a namespace, with descriptions as comments. The exact text is
+//! not published, but it was measured, and the harmony format of open models shows it, so the counts
+//! are close.
 
 use std::collections::HashSet;
 
@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 
 use super::request::Function;
 
-/// What stands before the tools.
+/// The text before the tools.
 pub(super) const OPENING: &str = "namespace functions {\n\n";
 
-/// What stands after them.
+/// The text after them.
 pub(super) const CLOSING: &str = "} // namespace functions";
 
-/// A function as it is written between opening and closing.
+/// A function between opening and closing.
 pub(super) fn function_type(function: &Function) -> String {
     let Function {
         name,
@@ -90,7 +90,7 @@ fn type_of(schema: &Value, indent: usize, out: &mut String) {
             type_of(schema, indent, out);
         });
     } else if let Some(types) = list("type") {
-        // A type named twice would write all that is in it twice, and again at every level.
+        // A type that is referred to twice would be written twice at every level.
         let mut written = HashSet::new();
         let names = types.iter().map(Value::as_str);
         let names = names.filter(|name| written.insert(*name));

@@ -1,11 +1,11 @@
-//! How many tokens is a text, roughly?
+//! Estimates the tokens of a text by its length.
 //!
-//! Four characters to a token: right for plain English, far off for code and most other scripts.
-//! It is never chosen for anybody: who wants it asks for it by name.
+//! Four characters per token is right for plain English, but far off for code and most other scripts.
+//! It is used only on request.
 
 use super::{CountTokens, Keep};
 
-/// The rule of thumb `approx:chars/4`: a token for every four characters begun.
+/// The rule of thumb `approx:chars/4`: a token for every four characters, rounded up.
 ///
 /// ```
 /// use overlock_budget::{Approximate, CountTokens, Keep};

@@ -1,4 +1,4 @@
-//! How many tokens does a tokenizer make of a text that splits it and merges the bytes of each piece?
+//! Counts with tokenizers that split a text and merge the bytes of each piece.
 
 use super::merge::{self, Merges};
 use super::split::Pattern;
@@ -64,7 +64,7 @@ fn count_parts(
     limit: u64,
 ) -> Option<u64> {
     let piece = &text.as_bytes()[start..end];
-    // That a huge piece has too many tokens is known without a look at it.
+    // A huge piece certainly has too many tokens.
     if piece.len() as u64 / tokenizer.longest().max(1) as u64 > limit {
         return None;
     }

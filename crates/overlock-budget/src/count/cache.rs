@@ -1,8 +1,7 @@
-//! How many tokens was a text, the last time?
+//! Caches token counts.
 //!
-//! A conversation is counted again with every turn, and all of it but the last message was counted
-//! before. A text is known again by all of its bytes, never by a digest alone, so no text, however
-//! it is made, gets the count of another.
+//! A conversation is counted again with every turn, and all but the last message was counted before.
+//! Cached texts are compared byte by byte, not only by digest, so no text gets the count of another.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -12,9 +11,9 @@ use std::sync::{Mutex, PoisonError};
 use super::encoding::words;
 use super::{CountTokens, Keep};
 
-/// A counter that remembers what it counted, within a bound on the bytes it holds.
+/// A counter with a cache of bounded size.
 ///
-/// What was not asked for in a while makes room for what is new.
+/// Entries that were not used for a while are evicted.
 ///
 /// ```
 /// use overlock_budget::{Cached, CountTokens, Encoding};
@@ -29,18 +28,18 @@ use super::{CountTokens, Keep};
 pub struct Cached<C> {
     counter: C,
     most_bytes: usize,
-    /// Keeps others from choosing texts that displace each other.
+    /// Makes collisions of digests unpredictable for clients.
     key: u64,
     shelf: Mutex<Shelf>,
 }
 
-/// Shorter texts are counted as fast as they are found.
+/// Counting a shorter text is as fast as a lookup.
 const SHORTEST: usize = 64;
-/// What an entry takes beside its text, with its place in the map.
+/// The size of an entry without its text, including its slot in the map.
 const ENTRY: usize = size_of::<Entry>() + 2 * size_of::<(u64, usize)>();
 
 impl<C: CountTokens> Cached<C> {
-    /// A counter that remembers up to so many bytes.
+    /// A counter with a cache of at most `most_bytes`.
     pub fn new(counter: C, most_bytes: usize) -> Self {
         Self {
             counter,
@@ -50,23 +49,23 @@ impl<C: CountTokens> Cached<C> {
         }
     }
 
-    /// The counter that counts what is new.
+    /// The counter for texts that are not cached.
     pub fn counter(&self) -> &C {
         &self.counter
     }
 
-    /// The bytes held now, never above the bound.
+    /// The current size of the cache, never above the bound.
     pub fn held_bytes(&self) -> usize {
         self.with_shelf(|shelf| shelf.held)
     }
 
     fn with_shelf<R>(&self, act: impl FnOnce(&mut Shelf) -> R) -> R {
-        // A shelf is whole between any two of its own operations, and none of them panics.
+        // The shelf is consistent between any two operations, and none of them panics.
         act(&mut self.shelf.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn digest(&self, text: &str) -> u64 {
-        // Four lanes, because a multiplication waits for the one before.
+        // Four lanes, because each multiplication depends on the one before.
         let mut lanes = [self.key; 4];
         let mut take = |block: &[u8; 64]| {
             for (lane, bytes) in lanes.iter_mut().zip(block.as_chunks().0) {
@@ -95,7 +94,7 @@ impl<C: CountTokens> CountTokens for Cached<C> {
     }
 
     fn count_up_to(&self, text: &str, limit: u64) -> Option<u64> {
-        // A text far above the limit is refused sooner than it is read to be found.
+        // Rejecting a text far above the limit is faster than hashing it.
         let is_far_above = text.len() as u64 / SHORTEST as u64 > limit;
         if text.len() < SHORTEST || is_far_above {
             return self.counter.count_up_to(text, limit);
@@ -117,30 +116,30 @@ impl<C: CountTokens> CountTokens for Cached<C> {
     }
 }
 
-/// Any odd number with its bits well spread would do.
+/// An odd number with well distributed bits.
 const MULTIPLIER: u64 = 0xD6E8_FEB8_6659_FD93;
 
-/// Two words made one that depends on every bit of both.
+/// Mixes two words into one that depends on every bit of both.
 #[inline]
 fn folded(one: u64, other: u64) -> u64 {
     let (low, high) = one.carrying_mul(other, 0);
     low ^ high
 }
 
-/// What counting a text came to.
+/// The result of counting a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// It has so many tokens.
+    /// It has this many tokens.
     Count(u64),
-    /// It has more than that: nobody asked how many more.
+    /// It has more than this limit.
     MoreThan(u64),
 }
 
-/// Texts with what is known of them, in no order; a hand goes round to find what may leave.
+/// Cached texts with their counts; a clock hand finds entries to evict.
 #[derive(Debug, Default)]
 struct Shelf {
     entries: Vec<Entry>,
-    /// Where the text of a digest is. Of two texts with one digest the later one stays.
+    /// The index of the entry for a digest. Of two texts with one digest, the later one stays.
     places: HashMap<u64, usize, BuildHasherDefault<Digested>>,
     hand: usize,
     held: usize,
@@ -151,8 +150,8 @@ struct Entry {
     digest: u64,
     text: Box<str>,
     known: Known,
-    /// Whether it was asked for since the hand passed.
-    asked_for: bool,
+    /// Whether it was used since the hand passed.
+    is_used: bool,
 }
 
 impl Shelf {
@@ -161,7 +160,7 @@ impl Shelf {
         if *entry.text != *text {
             return None;
         }
-        entry.asked_for = true;
+        entry.is_used = true;
         Some(entry.known)
     }
 
@@ -171,14 +170,14 @@ impl Shelf {
             return;
         }
         if let Some(place) = self.places.get(&digest) {
-            self.take(*place);
+            self.remove(*place);
         }
         while self.held + size > most_bytes {
             self.hand %= self.entries.len();
-            if std::mem::take(&mut self.entries[self.hand].asked_for) {
+            if std::mem::take(&mut self.entries[self.hand].is_used) {
                 self.hand += 1;
             } else {
-                self.take(self.hand);
+                self.remove(self.hand);
             }
         }
         self.held += size;
@@ -187,12 +186,12 @@ impl Shelf {
             digest,
             text: text.into(),
             known,
-            asked_for: false,
+            is_used: false,
         });
     }
 
-    /// Takes an entry away; the last one takes its place.
-    fn take(&mut self, place: usize) {
+    /// Removes an entry; the last one moves to its index.
+    fn remove(&mut self, place: usize) {
         let taken = self.entries.swap_remove(place);
         self.held -= taken.text.len() + ENTRY;
         self.places.remove(&taken.digest);
@@ -202,7 +201,7 @@ impl Shelf {
     }
 }
 
-/// Digests are spread already.
+/// Digests are distributed already.
 #[derive(Default)]
 struct Digested(u64);
 
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_stays_when_room_is_needed() {
+    fn what_is_is_used_stays_when_room_is_needed() {
         let cached = Cached::new(Counting::default(), 20 * (200 + ENTRY));
         let often = "often".repeat(40);
         cached.count(&often);

@@ -1,7 +1,7 @@
-//! Which classes is a character in?
+//! The classes of characters in the patterns of tokenizers.
 //!
-//! The classes are those the patterns of tokenizers ask for, in the Unicode version that tiktoken's
-//! own regular expressions have. The tables are made by the build script.
+//! They use the same Unicode version as the regular expressions of tiktoken. The build script makes
+//! the tables.
 
 /// `\p{L}`
 pub(crate) const LETTER: u8 = 1;

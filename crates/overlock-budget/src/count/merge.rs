@@ -1,16 +1,16 @@
-//! Which tokens does byte-pair encoding make of a piece?
+//! Byte-pair encoding of a piece.
 //!
-//! Of all neighbours that make a token together, the pair of the lowest rank is merged, the leftmost
-//! of equals first, until no two do. The obvious way to do so takes quadratic time, so it is kept for
-//! short pieces. Long ones go through a window, which is sound because of one fact: **tokens are
+//! Of all adjacent tokens that merge, the pair of the lowest rank is merged first, the leftmost of
+//! equals, until none is left. The direct algorithm takes quadratic time, so it is used only for
+//! short pieces. Long ones go through a window, which is correct because of one fact: **tokens are
 //! the encoding of their bytes exactly if every two neighbours are the encoding of theirs.** (The
-//! first merge across a border in the whole would come first across it among the two as well.) So
-//! the tokens of one window and those of the next may be joined wherever the two at the joint are.
+//! first merge across a border in the whole text would also be the first across it in the pair.) So
+//! the tokens of two windows may be joined wherever the two tokens at the joint are such neighbours.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What merges with what.
+/// The merges of a tokenizer.
 pub(crate) trait Merges {
     /// The token that is this byte.
     fn byte(&self, byte: u8) -> u32;
@@ -57,9 +57,9 @@ pub(crate) struct Token {
     pub(crate) end: usize,
 }
 
-/// Up to this many bytes the obvious way is the fastest.
+/// Up to this many bytes, the direct algorithm is the fastest.
 const SHORT: usize = 64;
-/// Most pieces that are no token have at most this many bytes.
+/// Most pieces that are not a token have at most this many bytes.
 const WORD: usize = 16;
 /// How many bytes of a long piece are merged at once, at first.
 pub(crate) const WINDOW: usize = 64;
@@ -198,8 +198,8 @@ impl<'a, M: Merges> Tokens<'a, M> {
         tokens
     }
 
-    /// Whether the tokens handed out cannot go on to the end: a larger window is needed from the
-    /// beginning.
+    /// Whether the returned tokens cannot be continued to the end, so a larger window is needed from
+    /// the beginning.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
     }
@@ -211,7 +211,7 @@ impl<'a, M: Merges> Tokens<'a, M> {
         encode_into(self.merges, &self.piece[begin..end], begin, &mut self.next);
     }
 
-    /// Goes on to the next window, and finds out how many of its tokens may be handed out.
+    /// Moves to the next window, and finds how many of its tokens may be returned.
     fn step(&mut self) {
         if let Some(last) = self.sure.checked_sub(1) {
             self.before = self.start_of(last);
@@ -392,7 +392,7 @@ fn heap<M: Merges>(merges: &M, piece: &[u8], start: usize, tokens: &mut Vec<Toke
         }
     }
     while let Some(Reverse((rank, left))) = pairs.pop() {
-        // A pair that changed since it was put here is no longer there, or waits elsewhere.
+        // A pair that changed since is stale; its new version, if any, is elsewhere in the heap.
         if ranks[left] != rank {
             continue;
         }
@@ -434,7 +434,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    /// Merges made up at random: not sensible, but deterministic.
+    /// Random merges.
     #[derive(Debug)]
     struct Made {
         ranks: HashMap<(u32, u32), u32>,

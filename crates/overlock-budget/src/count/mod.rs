@@ -1,8 +1,8 @@
-//! How many tokens is a text?
+//! Counts the tokens of texts.
 //!
-//! Whoever counts says so by name, because a figure is worth what its counter is worth. Counts do
-//! not add up (two halves are rarely the whole) and do not even grow with the text, so what is
-//! sent is counted as it is sent, and nothing here cuts a text without counting the piece again.
+//! Every counter has a name, which results report. Token counts are not additive, and a longer text
+//! may even have fewer tokens, so texts are counted in the form in which they are sent, and every
+//! truncated text is counted again.
 
 mod approximate;
 mod cache;
@@ -11,7 +11,7 @@ mod encoding;
 mod file;
 mod upper_bound;
 
-// What tokenizers are made of.
+// Parts of tokenizers.
 mod byte_pair;
 mod classes;
 mod merge;
@@ -30,18 +30,17 @@ pub use upper_bound::UpperBound;
 
 /// Counts the tokens of texts.
 ///
-/// A text is only ever text: what looks like a control token, such as `<|endoftext|>`, counts as
-/// the characters it is made of.
+/// Text that looks like a control token, such as `<|endoftext|>`, counts as its characters.
 pub trait CountTokens: Send + Sync {
-    /// The name by which results tell who counted, such as `o200k_base`.
+    /// The name in results, such as `o200k_base`.
     fn name(&self) -> &str;
 
-    /// Whether this is a tokenizer, and not a rule of thumb.
+    /// Whether this is a tokenizer, not a rule of thumb.
     fn is_exact(&self) -> bool;
 
     /// The tokens of a text, unless there are more than `limit`.
     ///
-    /// Stops soon after the limit, so that a small limit makes a large text cheap.
+    /// Stops soon after the limit, so a small limit is cheap for a large text.
     fn count_up_to(&self, text: &str, limit: u64) -> Option<u64>;
 
     /// The tokens of a text.
@@ -49,7 +48,7 @@ pub trait CountTokens: Send + Sync {
         self.count_up_to(text, u64::MAX).unwrap_or(u64::MAX)
     }
 
-    /// The longest part of a text, from one end of it, that counts at most `tokens`.
+    /// The longest start or end of a text with at most `tokens` tokens.
     fn truncate_to<'text>(&self, text: &'text str, tokens: u64, keep: Keep) -> &'text str;
 }
 
@@ -62,14 +61,14 @@ pub enum Keep {
     End,
 }
 
-/// What a figure rests on, from the best to the worst.
+/// How exact a count is, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Provenance {
-    /// The model's own tokenizer, and the way its provider writes messages.
+    /// From the tokenizer and the message format of the model.
     Exact,
-    /// A formula known to be close, such as the one for tool schemas.
+    /// From a formula that is known to be close, such as the one for tool schemas.
     Calibrated,
-    /// Another tokenizer than the model's, or a rule of thumb.
+    /// From another tokenizer, or a rule of thumb.
     Estimate,
 }
 
@@ -83,7 +82,7 @@ impl Provenance {
         }
     }
 
-    /// What is left free of a window because such a figure may be off.
+    /// How many tokens of a window stay free because the count may be off.
     pub fn margin(self) -> u64 {
         match self {
             Self::Exact => 50,

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// What patterns tell apart, and what they treat alike although it looks different.
+/// Fragments that patterns treat differently, and fragments that look different but are treated alike.
 const FRAGMENTS: &[&str] = &[
     "a",
     "e",

@@ -1,8 +1,8 @@
-//! Where does a tokenizer split a text before it looks for tokens?
+//! Splits a text as tokenizers do before they search for tokens.
 //!
-//! Tokenizers give their patterns as regular expressions. These are the same patterns written by
-//! hand; a test holds each of them against the expression it stands for. No pattern looks back, so
-//! from a common border on, a text and its ending are split alike.
+//! Tokenizers define their patterns as regular expressions. These are the same patterns in code; a
+//! test compares each of them with its expression. No pattern looks back, so from a common border on,
+//! a text and its ending are split alike.
 
 use super::classes::{LETTER, LOWER, NEWLINE, NUMBER, OTHER, SPACE, UPPER, class_at, run};
 
@@ -197,7 +197,7 @@ fn contraction(text: &[u8], start: usize, case: Case) -> Option<usize> {
     match (letter(1), letter(2)) {
         (b's' | b't' | b'm' | b'd', _) => Some(start + 2),
         (b'r' | b'v', b'e') | (b'l', b'l') => Some(start + 3),
-        // `ſ` is an `s` to whoever ignores case.
+        // Without case, `ſ` equals `s`.
         (0xC5, 0xBF) if case == Case::Any => Some(start + 3),
         _ => None,
     }
@@ -229,7 +229,7 @@ fn white_space(text: &[u8], start: usize, newlines: Newlines, whole_ending: bool
     if end == text.len() {
         return end;
     }
-    // The last of several belongs to what follows.
+    // The last of several blanks belongs to the next piece.
     let continued = text[start..end]
         .iter()
         .rev()

@@ -1,7 +1,7 @@
-//! How much of a text fits into so many tokens?
+//! Truncates a text to a number of tokens.
 //!
-//! A longer part may take fewer tokens, so no search by halves is right, and trying every length
-//! takes too long. What helps is how far a cut can reach:
+//! A longer part may have fewer tokens, so a binary search is wrong, and trying every length takes
+//! too long. But the effect of a cut is local:
 //!
 //! - No pattern looks back, and looks ahead only into white space. So the beginning of a text is
 //!   split like the text itself, except for the piece that was cut and white space before the cut;
@@ -10,7 +10,7 @@
 //!   there, and so are those from the beginning of one of them on. So if at every place of a stretch
 //!   as long as the longest token there are too many already, there are too many beyond it.
 //!
-//! So only the surroundings of the cut are tried, place by place, and each is counted.
+//! So only the surroundings of the cut are tried, offset by offset, and each is counted.
 
 use std::collections::HashMap;
 
@@ -143,7 +143,7 @@ impl<'a, T: BytePair> Heads<'a, T> {
 
     /// The tokens of the text from a border up to a place, split as if it ended there.
     fn count_split(&mut self, border: usize, place: usize) -> u64 {
-        // Within a character, the last piece goes on to the place.
+        // Within a character, the last piece extends to the offset.
         let whole = self.text.floor_char_boundary(place);
         let (mut start, mut count) = (border, 0);
         while start < whole {
@@ -163,7 +163,7 @@ struct Head<'a, M> {
     merges: &'a M,
     text: &'a [u8],
     start: usize,
-    /// The ends of its tokens if it goes on to the end of the text.
+    /// The ends of its tokens if it extends to the end of the text.
     ends: Vec<usize>,
 }
 
@@ -429,7 +429,7 @@ impl Tail {
 
     /// The tokens of the piece, which ends with the text, if it begins at a place.
     fn count(&mut self, merges: &impl Merges, text: &[u8], place: usize) -> u64 {
-        if let Some((_, count)) = self.known(place) {
+        if let Some((_, count)) = self.tokens_from(place) {
             return count;
         }
         let mut window = WINDOW;
@@ -457,7 +457,7 @@ impl Tail {
         let mut tokens = Tokens::new(merges, &text[place..], window);
         let mut begun = place;
         let rest = loop {
-            if let Some((first, rest)) = self.known(at)
+            if let Some((first, rest)) = self.tokens_from(at)
                 && (rest == 0 || may_meet(merges, &text[before..at], &text[at..first]))
             {
                 break rest;
@@ -484,7 +484,7 @@ impl Tail {
     }
 
     /// The end of the first token from a place on, and the number of tokens.
-    fn known(&self, place: usize) -> Option<(usize, u64)> {
+    fn tokens_from(&self, place: usize) -> Option<(usize, u64)> {
         if let Ok(border) = self.borders.binary_search(&place) {
             let last = self.borders.len() - 1;
             return Some((self.borders[last.min(border + 1)], (last - border) as u64));

@@ -1,12 +1,11 @@
-//! Counts for models whose tokenizer nobody has published.
+//! Counts for models whose tokenizer is not public.
 
 use super::{CountTokens, Keep};
 
-/// Half as much again as another tokenizer counts.
+/// Adds a half to the count of another tokenizer.
 ///
-/// A tokenizer that is not the model's own may count less than the model does, and a budget that
-/// must not be exceeded would be. How much less nobody can say of a tokenizer that is not public:
-/// half is a guess on the safe side, not a measurement, and figures that rest on it are estimates.
+/// Another tokenizer may count fewer tokens than the model, so a budget could be exceeded. Adding a
+/// half is a safe guess, not a measurement, and the results are estimates.
 ///
 /// ```
 /// use overlock_budget::{CountTokens, Encoding, UpperBound};
@@ -23,7 +22,7 @@ pub struct UpperBound<C> {
 }
 
 impl<C: CountTokens> UpperBound<C> {
-    /// The bound over what somebody counts.
+    /// The bound on the counts of a counter.
     pub fn of(counter: C) -> Self {
         let name = format!("{} × 1.5, an upper bound", counter.name());
         Self { counter, name }
@@ -49,9 +48,9 @@ impl<C: CountTokens> CountTokens for UpperBound<C> {
     }
 }
 
-/// The most of which half as much again is within a limit.
+/// The largest number that is within a limit with a half added.
 fn within(limit: u64) -> u64 {
-    // In parts, or the largest limit would wrap.
+    // Split to avoid overflow.
     limit / 3 * 2 + limit % 3 / 2
 }
 

@@ -1,39 +1,39 @@
-//! Says why an item has what it has, and what stands in the way of more.
+//! Explains the share of an item, and what limits it.
 
 use std::fmt;
 
 use super::{Item, Share};
 
-/// How an item came to its share.
+/// How the share of an item was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It has what it wanted.
+    /// It has its preferred size.
     Basis,
-    /// It took room that was left over.
+    /// It got remaining tokens.
     Grew {
-        /// How much it took.
+        /// How many it got.
         by: u64,
         /// Its weight.
         weight: u32,
-        /// The weights of all who took some.
+        /// The weights of all items that got some.
         weights: u64,
         /// Whether its maximum stopped it.
         to_max: bool,
     },
-    /// It gave way.
+    /// It shrank.
     Shrank {
-        /// How much it gave.
+        /// By how many tokens.
         by: u64,
         /// Its weight.
         weight: u32,
-        /// The weights of all of its priority who could give.
+        /// The weights of all items of its priority that could shrink.
         weights: u64,
-        /// Whether it has nothing left to give.
+        /// Whether it is at its floor.
         to_floor: bool,
     },
-    /// It was left out, since those that matter more left less than its floor.
+    /// It was dropped, because more important items left less than its floor.
     Dropped {
-        /// What it would have needed to stay.
+        /// The tokens it needed to stay.
         floor: u64,
     },
 }
@@ -76,26 +76,24 @@ impl fmt::Display for Change {
 /// The constraint whose relaxation would help most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocker {
-    /// Room is short, and of those that can give no more this item holds the most.
+    /// Tokens are short, and of the items at their floor, this one is the largest.
     Floor {
         /// The place of the item in the list.
         index: usize,
         /// What it holds.
         tokens: u64,
     },
-    /// Room is short, and this item holds the most although it could give: others, of lower
-    /// priority, have to give first.
+    /// Tokens are short, and this item is the largest that could shrink, but only after items of
+    /// lower priority.
     Priority {
         /// The place of the item in the list.
         index: usize,
         /// What it holds.
         tokens: u64,
     },
-    /// Room is short, and all that hold anything have given what they could: only a larger window
-    /// helps.
+    /// Tokens are short, and all items have shrunk as far as they can: only a larger window helps.
     Window,
-    /// Room is left over, and of those that would take it this item, at its maximum, has the
-    /// greatest weight.
+    /// Tokens remain, and of the items at their maximum, this one has the greatest weight.
     Ceiling {
         /// The place of the item in the list.
         index: usize,
@@ -104,7 +102,7 @@ pub enum Blocker {
     },
 }
 
-/// What stands in the way, once all shares are known.
+/// What limits the items, for the final shares.
 pub(super) fn blocker(items: &[Item], shares: &[Share], unused: u128) -> Option<Blocker> {
     let entries = || items.iter().zip(shares).enumerate();
     let short = shares
@@ -116,7 +114,7 @@ pub(super) fn blocker(items: &[Item], shares: &[Share], unused: u128) -> Option<
                 let gave = matches!(share.change, Change::Shrank { .. });
                 !share.is_dropped() && share.given > 0 && (!gave || share.given == item.floor())
             })
-            // Of equals the last is found, which should be the earliest.
+            // Reversed, because the last of equals is found and the earliest is preferred.
             .rev()
             .max_by_key(|(_, (_, share))| share.given);
         return Some(match holding {

@@ -1,16 +1,16 @@
-//! Who gets how much of a window when not everything fits?
+//! Divides a window among items, like a flexbox.
 //!
-//! Every part of a prompt is an item with a size it would like and bounds it can live with, as in
-//! a flexbox. Three rules decide, in this order:
+//! Every part of a prompt is an item with a preferred size and bounds. Three rules decide, in this
+//! order:
 //!
-//! 1. Who stays. If even the smallest sizes do not fit, droppable items go, lowest priority first.
-//! 2. Who shrinks. If the wanted sizes do not fit, the lowest priority gives way until all of it
-//!    is at its floor, then the next; within one priority everybody gives by weight.
-//! 3. Who grows. What is left over is handed out by weight, regardless of priority.
+//! 1. Dropping: if even the smallest sizes do not fit, droppable items are dropped, lowest priority
+//!    first.
+//! 2. Shrinking: if the preferred sizes do not fit, the items of the lowest priority shrink to their
+//!    floors, then the next; items of one priority shrink in proportion to their weights.
+//! 3. Growing: the remaining tokens are divided by weight, regardless of priority.
 //!
-//! Everything is exact integer arithmetic: what is handed out adds up to what there is, and equal
-//! inputs give equal results. Where two items are equal in everything, the earlier one is better
-//! off, so a list should name first what matters more.
+//! All arithmetic is exact: the shares add up to the window, and equal inputs give equal results. Of
+//! two items that are equal in everything, the earlier one is preferred.
 
 mod explain;
 mod refuse;
@@ -24,29 +24,29 @@ pub use refuse::{FlexError, Help};
 
 use share::{Claim, hand_out};
 
-/// A part of the window that wants some tokens.
+/// An item that gets a share of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
-    /// What explanations call it.
+    /// Its name in explanations.
     pub name: &'a str,
-    /// What it would like; taken to the nearer bound where it lies outside of them.
+    /// Its preferred size, limited to its bounds.
     pub basis: u64,
-    /// The weight with which it takes room that is left over; 0 takes none.
+    /// The weight with which it gets remaining tokens; 0 gets none.
     pub grow: u32,
-    /// The weight with which it gives way; 0 gives nothing, so that its basis is its floor.
+    /// The weight with which it shrinks; with 0 it does not, so its basis is its floor.
     pub shrink: u32,
-    /// What it can live with.
+    /// Its minimum size.
     pub min: u64,
-    /// What it can use; `None` is as much as there is.
+    /// Its maximum size; `None` is unlimited.
     pub max: Option<u64>,
-    /// A higher one gives way later.
+    /// An item with a higher priority shrinks later.
     pub priority: i32,
-    /// Whether it may be left out altogether.
+    /// Whether it may be dropped.
     pub droppable: bool,
 }
 
 impl<'a> Item<'a> {
-    /// An item that is always there: it has exactly this size until the fields say otherwise.
+    /// A required item of exactly this size; change the fields for other bounds.
     pub fn required(name: &'a str, basis: u64) -> Self {
         Self {
             name,
@@ -60,8 +60,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// An item that may be left out: it has exactly this size, or none, until the fields say
-    /// otherwise.
+    /// A droppable item of exactly this size; change the fields for other bounds.
     pub fn droppable(name: &'a str, basis: u64) -> Self {
         Self {
             droppable: true,
@@ -69,12 +68,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// What it would like, within its bounds.
+    /// Its preferred size, within its bounds.
     pub fn wanted(&self) -> u64 {
         self.basis.min(self.ceiling()).max(self.min)
     }
 
-    /// What it has at least while it stays: its `min`, or all it wants if it does not shrink.
+    /// Its smallest size: its `min`, or its preferred size if it does not shrink.
     pub fn floor(&self) -> u64 {
         if self.shrink == 0 {
             self.wanted()
@@ -88,26 +87,26 @@ impl<'a> Item<'a> {
     }
 }
 
-/// What is handed out.
+/// Options of [`flex`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlexOptions {
-    /// All the tokens there are.
+    /// The tokens of the window.
     pub window: u64,
-    /// What nobody gets: the safety margin.
+    /// The safety margin, which stays free.
     pub gap: u64,
 }
 
-/// What became of one item.
+/// The share of one item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The tokens it has; 0 if it was dropped.
     pub given: u64,
-    /// How that came about.
+    /// How it was determined.
     pub change: Change,
 }
 
 impl Share {
-    /// Whether the item was left out.
+    /// Whether the item was dropped.
     pub fn is_dropped(&self) -> bool {
         matches!(self.change, Change::Dropped { .. })
     }
@@ -118,19 +117,19 @@ impl Share {
 pub struct Solution {
     /// One for every item, in the order of the items.
     pub shares: Vec<Share>,
-    /// What nobody could use.
+    /// The tokens that no item could use.
     pub unused: u64,
-    /// What stood in the way of more, if anybody has less than it could use.
+    /// What limited the items, if any of them could use more.
     pub blocker: Option<Blocker>,
 }
 
 /// Divides a window among items.
 ///
 /// For every solution: the shares and the gap are within the window; every share is within the
-/// bounds of its item; nobody is below what it wants while an item of lower priority is above its
-/// floor; nobody is dropped while a droppable item of lower priority stays; a larger window drops
-/// nothing that a smaller one kept. It is refused only if what must stay does not fit even at its
-/// smallest.
+/// bounds of its item; no item is below its preferred size while an item of lower priority is above
+/// its floor; no item is dropped while a droppable item of lower priority stays; a larger window
+/// drops nothing that a smaller one keeps. An error is returned only if the required items do not fit
+/// at their smallest.
 ///
 /// ```
 /// use overlock_budget::{FlexOptions, Item, flex};
@@ -177,7 +176,7 @@ pub fn flex(items: &[Item], options: &FlexOptions) -> Result<Solution, FlexError
     let blocker = explain::blocker(items, &shares, unused);
     Ok(Solution {
         shares,
-        // What is left of a `u64` is one.
+        // The rest of a `u64` is a `u64`.
         unused: u64::try_from(unused).unwrap_or(u64::MAX),
         blocker,
     })
@@ -195,14 +194,14 @@ impl Share {
     }
 }
 
-/// The items in the order in which they give way: lowest priority first, then the later one.
+/// The items in the order in which they shrink: lowest priority first, then the later one.
 fn by_priority(items: &[Item]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).rev().collect();
     order.sort_by_key(|&index| items[index].priority);
     order
 }
 
-/// Who stays, or nothing if those who must do not fit.
+/// Whether each item stays; none if the required items do not fit.
 fn choose_kept(items: &[Item], order: &[usize], room: u64) -> Option<Vec<bool>> {
     let mut needed: u128 = items.iter().map(|item| u128::from(item.floor())).sum();
     let mut kept = vec![true; items.len()];
@@ -211,7 +210,7 @@ fn choose_kept(items: &[Item], order: &[usize], room: u64) -> Option<Vec<bool>> 
             break;
         }
         if items[index].droppable {
-            // One that needs nothing goes as well, lest it outlive what matters more.
+            // An item of size zero is dropped, too, so that it does not outlive more important ones.
             kept[index] = false;
             needed -= u128::from(items[index].floor());
         }
@@ -219,7 +218,7 @@ fn choose_kept(items: &[Item], order: &[usize], room: u64) -> Option<Vec<bool>> 
     (needed <= u128::from(room)).then_some(kept)
 }
 
-/// Takes what is missing from those who stay. Their floors fit, so it is found.
+/// Shrinks the items that stay by the missing tokens. This succeeds, because their floors fit.
 fn shrink(items: &[Item], order: &[usize], shares: &mut [Share], mut missing: u128) {
     let mut claims = Vec::new();
     for peers in order.chunk_by(|&one, &other| items[one].priority == items[other].priority) {
@@ -246,7 +245,7 @@ fn shrink(items: &[Item], order: &[usize], shares: &mut [Share], mut missing: u1
     }
 }
 
-/// Hands out what is left over; what comes back nobody could use.
+/// Divides the remaining tokens; returns those that no item could use.
 fn grow(items: &[Item], shares: &mut [Share], left_over: u128) -> u128 {
     let mut claims: Vec<Claim> = items
         .iter()

@@ -1,4 +1,4 @@
-//! Says what is too large, by how much, and what would help.
+//! Reports what is too large, by how much, and what would help.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use super::{FlexOptions, Item};
 /// Why a window cannot be divided among items.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlexError {
-    /// What must stay does not fit even at its smallest.
+    /// The required items do not fit even at their smallest.
     #[error(
         "what must be in the window needs {needed} tokens and a margin of {gap}, which is {over} \
          more than the window of {window}{}",
         largest.as_ref().map(|name| format!("; the largest part is `{name}`")).unwrap_or_default()
     )]
     TooLarge {
-        /// The smallest sizes of all that must stay.
+        /// The sum of the smallest sizes of the required items.
         needed: u64,
         /// The window.
         window: u64,
         /// The safety margin.
         gap: u64,
-        /// By how much it is too much.
+        /// By how many tokens it is exceeded.
         over: u64,
-        /// Which of the items that must stay is the largest at its smallest.
+        /// The required item with the largest minimum.
         largest: Option<String>,
-        /// What would help, each on its own; parts first, the largest first.
+        /// Changes that would each help alone; items first, the largest first.
         help: Vec<Help>,
     },
-    /// An item asks for more than it can use.
+    /// The bounds of an item contradict each other.
     #[error("`{name}` has a minimum of {min} above its maximum of {max}")]
     Contradiction {
         /// The item.
@@ -39,16 +39,16 @@ pub enum FlexError {
     },
 }
 
-/// Something that, done alone, makes everything fit.
+/// A change that alone makes everything fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Help {
     /// Make this item smaller, or let it shrink further.
     Shorten {
         /// The item.
         name: String,
-        /// What it needs now.
+        /// Its current size.
         from: u64,
-        /// What it may need at most.
+        /// The size that would fit.
         to: u64,
     },
     /// Take a model with at least this window.
@@ -74,7 +74,7 @@ impl fmt::Display for Help {
     }
 }
 
-/// More advice than this helps nobody.
+/// How many changes are suggested at most.
 const ADVICE: usize = 3;
 
 impl FlexError {

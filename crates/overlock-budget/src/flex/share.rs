@@ -1,18 +1,18 @@
-//! Divides an amount by weight among claims that can each take only so much.
+//! Divides an amount by weight among claims with limits.
 //!
-//! Nobody gets more than its limit, nothing is lost to rounding, and whoever is not at its limit
-//! has its exact proportion of what those at theirs left, rounded by largest remainder.
+//! No claim exceeds its limit, nothing is lost to rounding, and a claim below its limit gets its exact
+//! proportion of what the claims at their limits leave, rounded by largest remainder.
 
 use std::cmp::{Ordering, Reverse};
 
-/// One that takes part in a division.
+/// A participant in a division.
 #[derive(Debug)]
 pub(super) struct Claim {
     /// Which item it is for.
     pub(super) index: usize,
     /// Its weight, at least 1.
     pub(super) weight: u32,
-    /// What it can take, at least 1.
+    /// The most it can take, at least 1.
     pub(super) limit: u64,
     /// What it gets.
     pub(super) amount: u64,
@@ -36,9 +36,9 @@ impl Claim {
     }
 }
 
-/// Sets every claim's amount; returns the sum of all weights and what nobody could take.
+/// Sets every claim's amount; returns the sum of all weights and the amount that no claim could take.
 ///
-/// The order of the claims changes, and says nothing afterwards.
+/// The order of the claims is arbitrary afterwards.
 pub(super) fn hand_out(claims: &mut [Claim], amount: u128) -> (u64, u128) {
     let all_weights: u128 = claims.iter().map(|claim| u128::from(claim.weight)).sum();
     let mut weights = all_weights;
@@ -87,7 +87,7 @@ fn divide(open: &mut [Claim], left: u128, weights: u128) {
     }
     remainders.sort_unstable();
     let rest = usize::try_from(left - handed_out).unwrap_or(remainders.len());
-    // There are fewer units left than remainders that are not zero, so nobody exceeds its limit.
+    // Fewer units are left than there are nonzero remainders, so no claim exceeds its limit.
     for &(_, _, place) in remainders.iter().take(rest) {
         open[place].amount += 1;
     }

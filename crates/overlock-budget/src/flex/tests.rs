@@ -340,7 +340,7 @@ fn check_laws(items: &[Item], window: u64, gap: u64) -> Result<(), TestCaseError
     Ok(())
 }
 
-/// What is said about a share explains its figure.
+/// Checks that the explanation of a share agrees with its figure.
 fn check_change(item: &Item, share: &Share) -> Result<(), TestCaseError> {
     match share.change {
         Change::Basis => prop_assert_eq!(share.given, item.wanted()),
@@ -492,8 +492,8 @@ fn in_a_browser(items: &[Item], window: u64) -> Vec<f32> {
     leaves.iter().map(width).collect()
 }
 
-/// What a solution is worth: the sizes up to what is wanted, the highest priority first, then
-/// everything that was handed out.
+/// The value of a solution: the sizes up to the preferred ones, the highest priority first, then the
+/// sum of all sizes.
 fn worth(items: &[Item], sizes: &[u64]) -> Vec<u64> {
     let of_priority = |priority| {
         let peers = items
@@ -589,7 +589,7 @@ proptest! {
         // Every division of the window among those that stay.
         let mut divisions = vec![vec![]];
         for (item, kept) in items.iter().zip(&kept) {
-            // Without a weight nobody grows, even into room that nobody else wants.
+            // Without a weight, an item does not grow, even if tokens remain.
             let most = if item.grow > 0 { item.ceiling().min(window) } else { item.wanted() };
             let sizes = if *kept { item.floor()..=most } else { 0..=0 };
             divisions = divisions

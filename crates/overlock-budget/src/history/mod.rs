@@ -1,11 +1,11 @@
-//! Which messages of a conversation stay when not all of them fit?
+//! Trims a conversation to its newest messages.
 //!
-//! The newest. System prompts and the open turn always stay: the last user message, and the tool
-//! calls and results after it. Older turns go whole, oldest first, so that roles still alternate,
-//! and a tool call is never separated from its result. Time order is kept.
+//! System prompts and the open turn always stay: the last user message, and the tool calls and
+//! results after it. Older turns are dropped as a whole, oldest first, so that roles still alternate
+//! and a tool call is never separated from its result. The order is kept.
 //!
-//! Counting is the expensive part. It begins at the newest message and stops where the room ends,
-//! so that a long conversation costs what is kept of it.
+//! Counting is the expensive part. It begins at the newest message and stops at the limit, so the
+//! cost depends on the messages that stay.
 
 mod summary;
 mod units;
@@ -16,12 +16,12 @@ mod tests;
 pub use summary::{Summary, summarise};
 pub use units::Units;
 
-/// Who speaks in a message.
+/// The role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Whoever runs the conversation: system prompts and the like.
+    /// The application: system prompts and the like.
     System,
-    /// The person, or whatever asks in its place.
+    /// The user.
     User,
     /// The model.
     Assistant,
@@ -29,33 +29,33 @@ pub enum Role {
     Tool,
 }
 
-/// What must be known of a message to keep or drop it.
+/// The properties of a message that decide whether it stays.
 pub trait Message {
-    /// Who speaks.
+    /// Its role.
     fn role(&self) -> Role;
 
-    /// The identifiers of the tool calls it makes.
+    /// The identifiers of its tool calls.
     fn calls(&self) -> Vec<&str>;
 
-    /// The identifiers of the tool calls it has the results of.
+    /// The identifiers of the tool calls whose results it contains.
     fn answers(&self) -> Vec<&str>;
 }
 
-/// Counts messages as they are sent.
+/// Counts messages in the form in which they are sent.
 pub trait CountMessages<M> {
-    /// The tokens of one message in a conversation; beyond `limit` any larger number will do.
+    /// The tokens of one message in a conversation, or any number above `limit` if there are more.
     fn message(&self, message: &M, limit: u64) -> u64;
 
-    /// The tokens of these messages sent together, which need not be the sum of their own.
+    /// The tokens of these messages sent together, which may differ from their sum.
     fn conversation(&self, messages: &[&M]) -> u64;
 }
 
-/// What is left of a conversation.
+/// A trimmed conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trimmed {
-    /// The places of the messages that stay, in order.
+    /// The indices of the messages that stay, in order.
     pub kept: Vec<usize>,
-    /// The places of the messages that go, in order.
+    /// The indices of the dropped messages, in order.
     pub dropped: Vec<usize>,
     /// The tokens of those that stay, counted together.
     pub tokens: u64,
@@ -64,7 +64,7 @@ pub struct Trimmed {
 /// Why a conversation cannot be trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrimError {
-    /// What always stays does not fit.
+    /// The messages that always stay do not fit.
     #[error(
         "the system prompt ({system} tokens) and the open turn ({open_turn} tokens) are {over} \
          tokens more than the limit of {limit}"
@@ -72,11 +72,11 @@ pub enum TrimError {
     TooLarge {
         /// The tokens of all system prompts.
         system: u64,
-        /// The tokens of the last user message and of all that follows it.
+        /// The tokens of the last user message and the messages after it.
         open_turn: u64,
-        /// What there is.
+        /// The limit.
         limit: u64,
-        /// By how much both together exceed it.
+        /// By how much both together exceed the limit.
         over: u64,
     },
 }
@@ -135,7 +135,7 @@ pub fn trim<M: Message>(
         kept_units.push((unit.start, tokens));
     }
 
-    // What is sent is counted as a whole, and the oldest goes as long as that is too much.
+    // Counts the messages together, and drops the oldest as long as they exceed the limit.
     loop {
         let start = kept_units
             .last()
@@ -160,7 +160,7 @@ pub fn trim<M: Message>(
     }
 }
 
-/// The tokens of what always stays, if it fits.
+/// The tokens of the messages that always stay, if they fit.
 fn required_tokens<M: Message>(
     messages: &[M],
     units: &Units,
@@ -190,7 +190,7 @@ fn required_tokens<M: Message>(
     })
 }
 
-/// The tokens of some messages, unless they are more than there is room for.
+/// The tokens of some messages, unless they exceed the limit.
 fn unit_tokens<M>(
     messages: &[M],
     places: impl Iterator<Item = usize>,

@@ -1,21 +1,20 @@
-//! Folds what was dropped into a few lines.
+//! Summarises dropped messages in a few lines.
 
-/// A short account of messages that are no longer there.
+/// A summary of dropped messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// A heading, and one line for each message that is still told of, in order of time.
+    /// A heading, and one line for each message that is not omitted, in order.
     pub text: String,
-    /// How many messages are only counted.
+    /// How many messages have no line.
     pub omitted: usize,
-    /// What the text counts.
+    /// The tokens of the text.
     pub tokens: u64,
 }
 
-/// Tells of dropped messages in at most `limit` tokens, with one line each.
+/// Summarises dropped messages in at most `limit` tokens, with one line each.
 ///
-/// If there is no room for all lines the newest are told. Lines are given in order of time, and
-/// each is cut at its first line break. `None` means that there is nothing to tell, or not even
-/// room for the heading.
+/// If not all lines fit, the newest are kept. Lines are in order, and each is cut at its first line
+/// break. `None` means that there are no lines, or that not even the heading fits.
 ///
 /// ```
 /// use overlock_budget::summarise;
@@ -36,8 +35,8 @@ pub fn summarise<L: AsRef<str>>(
     if lines.is_empty() {
         return None;
     }
-    // How many lines fit is first estimated line by line, since counting them all together for
-    // every number of lines would be quadratic.
+    // The number of lines is first estimated line by line, because counting all lines together for
+    // every number would be quadratic.
     let mut room = limit;
     let mut omitted = lines.len();
     while let Some(before) = omitted.checked_sub(1) {
@@ -47,7 +46,7 @@ pub fn summarise<L: AsRef<str>>(
         room = left;
         omitted = before;
     }
-    // Then the whole is counted, and twice as many lines go each time it is too much.
+    // Then the text is counted as a whole; each time it is too long, twice as many lines are omitted.
     let mut step = 1;
     loop {
         let text = write(lines, omitted);

@@ -1,9 +1,8 @@
-//! Divides a conversation into units that stay or go as a whole.
+//! Divides a conversation into units that are kept or dropped as a whole.
 //!
-//! A unit is a turn: a user message with all that answers it. A turn that would separate a tool
-//! call from its result is joined with all up to that result. The last unit is the open turn: the
-//! model has not answered it yet, so it always stays. System messages always stay too, whatever
-//! unit they are in.
+//! A unit is a turn: a user message with its answers. Turns are joined if a tool call would be
+//! separated from its result. The last unit is the open turn, which the model has not answered, so it
+//! always stays. System messages always stay in every unit.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,7 +14,7 @@ use super::{Message, Role};
 pub struct Units {
     /// Where each unit begins; the last is the open turn, which ends with the conversation.
     starts: Vec<usize>,
-    /// For each message whether it always stays.
+    /// For each message, whether it always stays.
     required: Vec<bool>,
     question: Option<usize>,
 }
@@ -50,54 +49,54 @@ impl Units {
         }
     }
 
-    /// Has the open turn begin no later than at a message.
+    /// Makes the open turn begin at a message or before.
     pub fn open_from(&mut self, start: usize) {
         self.starts.retain(|&unit| unit <= start);
         let open = self.open_start();
         self.required[open..].fill(true);
     }
 
-    /// The place of the last question.
+    /// The index of the last question.
     pub(crate) fn question(&self) -> Option<usize> {
         self.question
     }
 
     /// Where the open turn begins.
     ///
-    /// Without any question that is the first message: all of the conversation is open.
+    /// Without a question, the whole conversation is open.
     pub fn open_start(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// The units that may go: all but the open turn.
+    /// The units that may be dropped: all but the open turn.
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = Range<usize>> {
         let ends = self.starts.iter().skip(1);
         let units = self.starts.iter().zip(ends);
         units.map(|(&start, &end)| start..end).rev()
     }
 
-    /// The messages of a unit that may go.
+    /// The messages of a unit that may be dropped.
     pub(crate) fn free(&self, unit: Range<usize>) -> impl Iterator<Item = usize> {
         unit.filter(|&place| !self.required[place])
     }
 
-    /// What stays if everything before `start` goes that may.
+    /// The messages that stay if all before `start` that may be dropped are dropped.
     pub(crate) fn kept_from(&self, start: usize) -> impl Iterator<Item = usize> {
         (0..self.required.len()).filter(move |&place| place >= start || self.required[place])
     }
 
-    /// What goes if everything before `start` goes that may.
+    /// The messages before `start` that may be dropped.
     pub(crate) fn dropped_before(&self, start: usize) -> impl Iterator<Item = usize> {
         self.free(0..start)
     }
 }
 
-/// Some providers send the results of tools as the user; these ask nothing.
+/// Some providers send tool results as user messages, which are not questions.
 fn is_question<M: Message>(message: &M) -> bool {
     message.role() == Role::User && message.answers().is_empty()
 }
 
-/// For each message the last place it must not be separated from; itself if there is none.
+/// For each message, the last message it must not be separated from; itself if there is none.
 fn reach<M: Message>(messages: &[M]) -> Vec<usize> {
     let mut reach: Vec<usize> = (0..messages.len()).collect();
     let mut callers: HashMap<&str, usize> = HashMap::new();
@@ -108,7 +107,7 @@ fn reach<M: Message>(messages: &[M]) -> Vec<usize> {
                 reach[caller] = place;
             }
         }
-        // A result that does not say of which call belongs to what came just before it.
+        // A result without an identifier belongs to the message before it.
         if answers.is_empty() && message.role() == Role::Tool && place > 0 {
             reach[place - 1] = place;
         }

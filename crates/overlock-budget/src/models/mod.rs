@@ -1,8 +1,8 @@
-//! What can a model of this name take?
+//! The limits of models by name.
 //!
-//! There is one table, `models.toml`, and a caller's own entries above it. A name is looked up as
-//! it is, then without what hosts and releases add to it, then by its beginning; every answer says
-//! which of these it was, because a window that was guessed is worth less than one that is known.
+//! There is one table, `models.toml`, and entries of the caller override it. A name is looked up
+//! unchanged, then without host and release, then by its beginning. The result says which of these
+//! matched, because a guessed window is less reliable than a known one.
 
 mod name;
 mod price;
@@ -18,37 +18,36 @@ pub use price::{Cost, Price, PriceError, Prices};
 
 use name::{bare, beginnings, plain_forms, tails};
 
-/// The window of a model that nothing is known about.
+/// The window of an unknown model.
 pub const DEFAULT_WINDOW: u64 = 8192;
 
-/// What is known about a model.
+/// The limits and capabilities of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     /// The tokens of its context window.
     pub window: u64,
-    /// Who says so.
+    /// The source of the window.
     pub window_source: WindowSource,
     /// Whether the answer takes its room from the window.
     pub sharing: Sharing,
-    /// How many tokens an answer may have at most; without one the window is the limit.
+    /// The maximum tokens of an answer; without it, the window is the limit.
     pub answer_cap: Option<u64>,
-    /// The encoding it counts with, or the family whose tokenizer file is needed; `None` where it
-    /// is not public or not known.
+    /// The encoding, or the family whose tokenizer file is needed; `None` if not public or unknown.
     pub tokenizer: Option<Cow<'static, str>>,
     /// Whether the caller may begin the answer.
     pub prefill: bool,
-    /// Whether the answer can be held to JSON.
+    /// Whether it supports JSON mode.
     pub json: bool,
-    /// Whether it can call tools.
+    /// Whether it supports tools.
     pub tools: bool,
     /// The largest window that another source states; the smaller one is kept.
     pub disputed: Option<u64>,
-    /// What its tokens cost, where whoever uses it has said so: no table knows what they pay.
+    /// The prices of its tokens, if the user has set them.
     pub prices: Option<Prices>,
 }
 
 impl Default for Model {
-    /// The careful answer about a model that nothing is known about.
+    /// Cautious values for an unknown model.
     fn default() -> Self {
         Self {
             window: DEFAULT_WINDOW,
@@ -65,18 +64,18 @@ impl Default for Model {
     }
 }
 
-/// What the size of a window rests on.
+/// The source of the size of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowSource {
     /// The table knows the model.
     Known,
-    /// It is that of another model, whose name begins alike.
+    /// A model with a similar name is in the table.
     Alike,
-    /// Whoever uses the model has set it.
+    /// The user has set it.
     Set,
-    /// The server that runs the model says so.
+    /// The server reports it.
     Server,
-    /// Nothing is known of the model.
+    /// The model is unknown.
     Assumed,
 }
 
@@ -93,23 +92,23 @@ impl WindowSource {
     }
 }
 
-/// Where the answer takes its room from.
+/// Whether the answer shares the window with the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// Input and answer share the window.
     Shared,
-    /// The window is for the input alone; the answer has its own room, up to the answer cap.
+    /// The window is for the input alone; the answer is limited by the answer cap.
     Separate,
 }
 
 /// How an entry was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// By the name as it was asked for.
+    /// By the unchanged name.
     Exact,
-    /// Without the host before it, the date or `:latest` after it, or in another spelling.
+    /// Without the host, the date or `:latest`, or in another spelling.
     Alias,
-    /// By the longest beginning that is made of whole parts of the name.
+    /// By the longest beginning of the name that consists of complete parts.
     Prefix,
     /// Not at all.
     Default,
@@ -127,19 +126,19 @@ impl How {
     }
 }
 
-/// The answer to a look-up.
+/// The result of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The name of the entry, in lower case; `None` if there was none.
     pub entry: Option<String>,
-    /// What is known.
+    /// The limits and capabilities.
     pub model: Model,
     /// How it was found.
     pub how: How,
 }
 
 impl Found {
-    /// What the size of the window rests on.
+    /// The source of the size of the window.
     ///
     /// ```
     /// use overlock_budget::{Models, WindowSource};
@@ -157,8 +156,7 @@ impl Found {
         }
     }
 
-    /// The same model on a server that runs it with a window of so many tokens. What whoever uses
-    /// it has set stays.
+    /// The same model on a server with this window, unless the user has set one.
     #[must_use]
     pub fn served_with(mut self, window: u64) -> Self {
         if self.window_source() != WindowSource::Set {
@@ -171,7 +169,7 @@ impl Found {
     }
 }
 
-/// All models that are known: the built-in table with a caller's own entries above it.
+/// All known models: the built-in table, and entries of the caller that override it.
 #[derive(Clone, Debug, Default)]
 pub struct Models {
     /// Names are in lower case.
@@ -179,7 +177,7 @@ pub struct Models {
 }
 
 impl Models {
-    /// The built-in table with these entries above it.
+    /// The built-in table, overridden by these entries.
     ///
     /// ```
     /// use overlock_budget::{How, Model, Models};
@@ -191,7 +189,7 @@ impl Models {
     /// ```
     pub fn with_own(entries: impl IntoIterator<Item = (String, Model)>) -> Self {
         let lower = |(name, mut model): (String, Model)| {
-            // Nobody assumes another window than this.
+            // An assumed window always has the default size.
             if model.window != DEFAULT_WINDOW && model.window_source == WindowSource::Assumed {
                 model.window_source = WindowSource::Set;
             }
@@ -202,10 +200,10 @@ impl Models {
         }
     }
 
-    /// What is known about a model, and how it was found.
+    /// Looks up a model.
     ///
-    /// The closest name wins, and of two entries with the same name the caller's own. Upper and
-    /// lower case are the same.
+    /// The closest name wins, and of two entries with the same name that of the caller. The lookup is
+    /// case-insensitive.
     ///
     /// ```
     /// use overlock_budget::{How, Models};
@@ -221,7 +219,7 @@ impl Models {
         if let Some(found) = self.get(&name, How::Exact) {
             return found;
         }
-        // Nothing longer than the longest entry can be one, which keeps a huge name cheap.
+        // No longer name can match, which keeps the lookup of a huge name cheap.
         let longest = self.longest();
         for tail in tails(&name, longest + name::LONGEST_ENDING) {
             for form in plain_forms(tail) {
@@ -250,8 +248,8 @@ impl Models {
         }
     }
 
-    /// What the tokens of a model cost, if that was said of this very model: what one costs says
-    /// nothing about another whose name begins alike.
+    /// The prices of a model, if they are set for exactly this model: a model with a similar name may
+    /// have other prices.
     pub fn prices(&self, name: &str) -> Option<Prices> {
         let found = self.find(name);
         let is_this = matches!(found.how, How::Exact | How::Alias);

@@ -1,16 +1,16 @@
-//! Takes the name of a model apart: the host before it, the release after it, its parts.
+//! Splits the name of a model into host, parts and release.
 //!
 //! All names here are in lower case.
 
 const LATEST: &str = ":latest";
 
-/// How much [`plain_forms`] takes off at most.
+/// How much [`plain_forms`] removes at most.
 pub(super) const LONGEST_ENDING: usize = LATEST.len() + "-2024-08-06".len();
 
-/// The name, and what is left of it after each host or folder before it, the longest first:
-/// `a/b/c`, `b/c`, `c`. Those of more than `limit` bytes are left out.
+/// The name, and its ends after each host or folder, the longest first: `a/b/c`, `b/c`, `c`. Those of
+/// more than `limit` bytes are left out.
 pub(super) fn tails(name: &str, limit: usize) -> impl Iterator<Item = &str> {
-    // Nothing before the longest of them is looked at, however long the name is.
+    // Text before the longest of them is not read, so a long name is cheap.
     let first = name.len().saturating_sub(limit);
     let is_start = move |start: &usize| *start == 0 || name.as_bytes()[start - 1] == b'/';
     (first..=name.len())
@@ -30,19 +30,19 @@ pub(super) fn plain_forms(name: &str) -> impl Iterator<Item = &str> {
     [Some(name), unpinned, undated].into_iter().flatten()
 }
 
-/// The name in the one form that all its spellings share: without `:latest` and its date, and with
-/// `-` for `.`, `_` and `@`.
+/// The normalized name for all spellings: without `:latest` and date, and with `-` for `.`, `_` and
+/// `@`.
 ///
-/// A colon is no such sign: `mistral:7b` is a model of Ollama, and `x:free` another offer than `x`.
-/// A host is part of the name, since hosts do offer one model in different sizes.
+/// A colon stays: `mistral:7b` is a model of Ollama, and `x:free` is not `x`. The host stays, because
+/// hosts offer one model in different sizes.
 pub(super) fn spelling(name: &str) -> String {
     let plain = plain_forms(name).last().unwrap_or(name);
     plain.replace(['.', '_', '@'], "-")
 }
 
-/// The beginnings of a name that are made of whole parts, the longest first.
+/// The beginnings of a name that consist of complete parts, the longest first.
 ///
-/// A dot does not end a part: `gpt-4` is no beginning of `gpt-4.1`.
+/// A dot does not end a part: `gpt-4` is not a beginning of `gpt-4.1`.
 pub(super) fn beginnings(bare: &str) -> impl Iterator<Item = &str> {
     bare.rmatch_indices(['-', ':', '@', '_'])
         .map(|(separator, _)| &bare[..separator])

@@ -1,44 +1,42 @@
-//! What do tokens cost?
+//! The prices and costs of tokens.
 //!
-//! Amounts are decimal numbers, and everything is reckoned in whole numbers of their smallest part:
-//! what is told is exact, however many calls it is the sum of. Which currency they are in is for
-//! whoever sets them to know.
+//! Amounts are decimal numbers, computed as integers of their smallest unit, so all sums are exact.
+//! The currency is that of the prices that the user sets.
 
 use std::fmt::{self, Display, Formatter};
 use std::iter::Sum;
 use std::str::FromStr;
 
-/// So many places after the point a price may have.
+/// The maximum number of decimal places of a price.
 const PRICE_PLACES: usize = 9;
 
-/// So many places after the point has what some tokens cost, at a price for a million of them.
+/// The number of decimal places of a cost, for prices per million tokens.
 const COST_PLACES: usize = PRICE_PLACES + 6;
 
-/// What a million tokens cost.
+/// The price of a million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Price {
-    /// In billionths of whatever it is counted in.
+    /// In billionths of the currency unit.
     billionths: u64,
 }
 
-/// A text that is no price.
+/// A text is not a price.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a price, such as `0.15`: digits with at most nine after a point")]
 pub struct PriceError(pub String);
 
-/// What the tokens of a model cost.
+/// The prices of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prices {
-    /// A million tokens that it reads.
+    /// For a million input tokens.
     pub input: Price,
-    /// A million tokens that it writes.
+    /// For a million output tokens.
     pub output: Price,
-    /// A million tokens that it has read before and its provider still knows; without a price of
-    /// their own they cost what others do.
+    /// For a million cached input tokens; without it, they cost as much as other input tokens.
     pub cached_input: Option<Price>,
 }
 
-/// What something cost.
+/// The cost of calls.
 ///
 /// ```
 /// use overlock_budget::{Cost, Prices};
@@ -55,16 +53,16 @@ pub struct Prices {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
-    /// In parts of which a one has fifteen zeros.
+    /// In units of 10⁻¹⁵.
     parts: u128,
 }
 
 impl Prices {
-    /// What a call costs that read and wrote so many tokens, of which some were read before.
+    /// The cost of a call with this many input, cached input and output tokens.
     pub fn cost(&self, input: u64, cached: u64, output: u64) -> Cost {
         let cached = cached.min(input);
         let of = |price: Price, tokens: u64| u128::from(price.billionths) * u128::from(tokens);
-        // Three products of numbers of 64 bits may be more than 128 bits hold.
+        // The sum of three products of 64-bit numbers may exceed 128 bits.
         let parts = of(self.input, input - cached)
             .saturating_add(of(self.cached_input.unwrap_or(self.input), cached))
             .saturating_add(of(self.output, output));
@@ -108,7 +106,7 @@ impl Display for Cost {
     }
 }
 
-/// A number of which so many places are after the point, without zeros at its end.
+/// Writes a number with this many decimal places, without trailing zeros.
 fn decimal(formatter: &mut Formatter<'_>, parts: u128, places: usize) -> fmt::Result {
     let digits = format!("{parts:0>width$}", width = places + 1);
     let (whole, part) = digits.split_at(digits.len() - places);
@@ -177,7 +175,7 @@ mod tests {
         assert_eq!(prices.cost(3, 0, 0).to_string(), "0.0000003");
         assert_eq!(prices.cost(1, 1, 0).to_string(), "0.000000000000001");
         assert_eq!(prices.cost(0, 0, 0).to_string(), "0");
-        // Nobody has read more before than they have read.
+        // More cached than input tokens are impossible.
         assert_eq!(prices.cost(1, 9, 0), prices.cost(1, 1, 0));
     }
 

@@ -1,13 +1,12 @@
 //! Reads the built-in table.
 //!
-//! Registries write one name in several ways, `claude-sonnet-4.5` and `claude-sonnet-4-5`, and do
-//! not agree on the sizes. The smallest is taken for all spellings: a prompt that is shorter than
-//! it could be is answered, one that is too long is refused. What is kept by hand stays as it is.
+//! Registries spell one name differently, `claude-sonnet-4.5` and `claude-sonnet-4-5`, and disagree
+//! on sizes. The smallest size is used for all spellings, because a prompt that is too long is
+//! rejected. Entries kept by hand are not changed.
 //!
-//! The table is TOML of one simple shape, an entry a line. Only the names are read at first, once,
-//! and an entry when it is asked for, so that a program which looks up one model does not wait for
-//! thousands; a test compares the result with that of a full TOML parser, so nothing in the file
-//! can be misread or passed over.
+//! The table is TOML of a simple form, one entry per line. Only the names are read at first, and an
+//! entry when it is looked up, so that looking up one model is fast. A test compares the result with
+//! that of a full TOML parser.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -18,11 +17,10 @@ use super::{Model, Sharing, WindowSource};
 
 const TEXT: &str = include_str!("../../models.toml");
 
-/// How the part begins that is not kept by hand.
+/// The line before the entries that are not kept by hand.
 const DRAWN: &str = "\n# Drawn by ";
 
-/// What is known about the model with exactly this name, at the smallest sizes that are stated for
-/// any of its spellings.
+/// The model with exactly this name, with the smallest sizes of all its spellings.
 pub(super) fn get(name: &str) -> Option<Model> {
     let table = table();
     let line = table.lines.get(name)?;
@@ -51,23 +49,23 @@ pub(super) fn longest() -> usize {
     table().longest
 }
 
-struct Table {
+struct NameIndex {
     /// From the name to its entry.
     lines: HashMap<&'static str, Line>,
-    /// From the form that spellings share to the names that are spelled so.
+    /// From the normalized name to the names with that form.
     spellings: HashMap<String, Vec<&'static str>>,
     longest: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Line {
-    /// What stands between the braces.
+    /// The text between the braces.
     fields: &'static str,
     by_hand: bool,
 }
 
-fn table() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
+fn table() -> &'static NameIndex {
+    static TABLE: OnceLock<NameIndex> = OnceLock::new();
     TABLE.get_or_init(|| {
         let drawn = TEXT.find(DRAWN).unwrap_or(TEXT.len());
         let read = |text: &'static str, by_hand| {
@@ -81,7 +79,7 @@ fn table() -> &'static Table {
         for name in lines.keys() {
             spellings.entry(spelling(name)).or_default().push(name);
         }
-        Table {
+        NameIndex {
             longest: lines.keys().map(|name| name.len()).max().unwrap_or(0),
             lines,
             spellings,
@@ -89,7 +87,7 @@ fn table() -> &'static Table {
     })
 }
 
-/// The name and the fields of a line, if it holds an entry.
+/// The name and the fields of a line, if it is an entry.
 fn split(line: &'static str) -> Option<(&'static str, &'static str)> {
     let (name, fields) = line.strip_prefix('"')?.split_once("\" = { ")?;
     Some((name, fields.strip_suffix(" }")?))
@@ -126,12 +124,12 @@ fn take_smaller(model: &mut Model, other: &Model) {
     let largest = stated.into_iter().flatten().fold(model.window, u64::max);
     model.window = model.window.min(other.window);
     model.disputed = Some(largest).filter(|largest| *largest > model.window);
-    // An entry without a cap does not say that there is none.
+    // A missing cap is unknown, not unlimited.
     model.answer_cap = [model.answer_cap, other.answer_cap]
         .into_iter()
         .flatten()
         .min();
-    // Who shares the window leaves room for the answer, which is right for both.
+    // Assuming a shared window is safe for both.
     if other.sharing == Sharing::Shared {
         model.sharing = Sharing::Shared;
     }
@@ -146,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// The same entry, read by a parser that knows all of TOML.
+    /// The same entry, read by a full TOML parser.
     fn read_fully(entry: &Value) -> Model {
         let number = |key| entry.get(key).map(|value| value.as_integer().expect(key));
         let tokens = |key| number(key).map(|number| u64::try_from(number).expect(key));
@@ -219,10 +217,10 @@ mod tests {
         format!("{window}/{cap}{separate}")
     }
 
-    /// Every name that is spelled in several ways with different sizes: what each of them states,
-    /// window and longest answer, and what is taken for all of them.
+    /// Every name with several spellings and different sizes: the window and the longest answer of
+    /// each spelling, and those used for all of them.
     ///
-    /// If the table was drawn again, review the difference, then write the list anew:
+    /// After updating the table, review the difference, then write the list again:
     /// `OVERLOCK_WRITE_SPELLINGS=1 cargo test -p overlock-budget spellings`.
     #[test]
     fn spellings_that_disagree_are_listed() {

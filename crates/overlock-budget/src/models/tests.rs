@@ -1,4 +1,4 @@
-//! Names as callers write them, and what must be found under each.
+//! Lookups of names in all notations.
 
 use proptest::prelude::*;
 
@@ -93,7 +93,7 @@ fn no_spelling_of_a_name_gets_a_larger_window() {
     let found = Models::default().find("claude-sonnet-4.5").model;
     assert_eq!(found.answer_cap, Some(32_000));
     assert_eq!(found.disputed, Some(1_000_000));
-    // What is kept by hand does not give way to a release of another size.
+    // A release of another size does not change an entry kept by hand.
     assert_eq!(
         Models::default().find("gpt-4o").model.answer_cap,
         Some(16_384)

@@ -1,4 +1,4 @@
-//! Says how every figure of a plan came about.
+//! Explains the figures of a plan.
 
 use super::{Part, Plan, PlannedPart};
 use crate::chat::Tool;
@@ -6,7 +6,7 @@ use crate::flex::{Blocker, Change};
 use crate::models::Sharing;
 
 impl Plan {
-    /// How every figure came about, a line each.
+    /// An explanation of every figure, one per line.
     pub fn explanation(&self) -> Vec<String> {
         let mut lines = vec![format!(
             "window: {} tokens, of which {} are left free because {}",
@@ -16,7 +16,7 @@ impl Plan {
         lines.extend(self.parts.iter().filter(told).map(explain_part));
         let from = match self.sharing {
             Sharing::Shared => "in the window",
-            Sharing::Separate => "beside the window",
+            Sharing::Separate => "outside the window",
         };
         lines.push(format!(
             "answer: {} requested, {} available {from}, {} given ({})",
@@ -31,15 +31,15 @@ impl Plan {
 }
 
 impl PlannedPart {
-    /// How the tokens it takes came about.
+    /// Explains the tokens of the part.
     ///
-    /// It tells of what the part has in the end. Its share is told where that is something else:
-    /// messages and tools go whole, and what they leave of their shares is the answer's.
+    /// The share is mentioned only if it differs: messages and tools are dropped as a whole, and the
+    /// unused rest of their shares goes to the answer.
     pub fn explanation(&self) -> String {
         let Self {
             part, share, given, ..
         } = *self;
-        let mut told = vec![self.told_change()];
+        let mut told = vec![self.change_text()];
         if part == Part::Completion && given > share && given < self.asked {
             let more = given - share;
             told.push(format!(
@@ -59,8 +59,8 @@ impl PlannedPart {
         told.join("; ")
     }
 
-    /// What it has more or less than it asked for, and why.
-    fn told_change(&self) -> String {
+    /// The difference to the requested tokens, and why.
+    fn change_text(&self) -> String {
         let Self {
             part,
             asked,
@@ -131,7 +131,7 @@ fn pieces(part: Part) -> &'static str {
     }
 }
 
-/// What stands in the way of more, in a sentence.
+/// What limits the plan, in a sentence.
 pub(super) fn blocker(blocker: Blocker, parts: &[PlannedPart], window: u64) -> String {
     let name = |index: usize| parts.get(index).map_or("", |planned| planned.part.name());
     match blocker {
@@ -153,7 +153,7 @@ pub(super) fn blocker(blocker: Blocker, parts: &[PlannedPart], window: u64) -> S
     }
 }
 
-/// What tools are called.
+/// The names of tools.
 pub(super) fn tool_names(tools: &[Tool], places: &[usize]) -> Vec<String> {
     let names = places.iter().map(|&place| tools[place].name.to_owned());
     names.collect()

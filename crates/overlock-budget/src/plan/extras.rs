@@ -1,13 +1,13 @@
-//! How is what is added to a request written down?
+//! Writes memories and context blocks as system messages.
 //!
-//! As system messages. Memories stand together behind the system prompt, where they change least
-//! often; each block of context is a message of its own just before the question, so that what
-//! precedes it stays the same from turn to turn.
+//! Memories share one message after the system prompt, because they change rarely. Each context block
+//! is a separate message directly before the question, so that the messages before it stay the same
+//! from turn to turn.
 
 use super::options::{ContextBlock, Memory, MemoryOptions};
 use crate::chat::{Content, Request};
 
-/// The places of the memories that are worth telling, the one that matters most first.
+/// The indices of the memories to include, the most important first.
 pub(super) fn choose_memories(memories: &[Memory], options: &MemoryOptions) -> Vec<usize> {
     let mut chosen: Vec<usize> = (0..memories.len())
         .filter(|&place| {
@@ -39,7 +39,7 @@ pub(super) fn write_context(block: &ContextBlock, text: &str) -> String {
     format!("[Context: {}]\n{text}", block.name)
 }
 
-/// What a summary says of a message.
+/// The line of a message in a summary.
 pub(super) fn summary_line(request: &dyn Request, place: usize) -> String {
     const SHORT: usize = 120;
     let (mut text, mut called) = (None, None);

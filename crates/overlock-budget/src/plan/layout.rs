@@ -1,4 +1,4 @@
-//! Who is in the prompt, and what else is written into it?
+//! Decides which pieces are in the prompt, and which messages are inserted.
 
 use super::explain;
 use super::extras::{choose_memories, summary_line, write_context, write_memories};
@@ -12,7 +12,7 @@ use crate::flex::{Change, FlexError, Solution};
 use crate::history::summarise;
 use crate::models::Sharing;
 
-/// Everything that a plan is made from.
+/// The input of a plan.
 pub(super) struct Planner<'a> {
     request: &'a dyn Request,
     extras: &'a Extras<'a>,
@@ -21,22 +21,22 @@ pub(super) struct Planner<'a> {
     parts: [PartOptions; PARTS],
     messages: &'a [MessageKind],
     tools: Vec<Tool<'a>>,
-    /// The places of the memories that are worth telling.
+    /// The indices of the memories to include.
     memories: Vec<usize>,
-    /// What is left free as long as everything may be sent.
+    /// The tokens that stay free if everything is sent.
     margin: u64,
     answer: Answer,
     measured: Measured<'a>,
-    /// What there is besides the margin and the least that the answer needs.
+    /// The window without the margin and the minimum of the answer.
     room: u64,
 }
 
-/// What is in the prompt.
+/// The content of the prompt.
 struct Layout {
     kept: Kept,
-    /// Tells of the messages that go.
+    /// The summary of dropped messages.
     summary: Option<Inserted>,
-    /// A block of context that is not there as a whole.
+    /// A truncated context block.
     truncated: Option<Inserted>,
 }
 
@@ -46,12 +46,12 @@ impl Layout {
     }
 }
 
-/// How far down the line one came.
+/// The progress along the line of pieces.
 struct Walk {
     kept: Kept,
-    /// What there is for them, once an answer that matters more has taken its part.
+    /// The tokens left for them, after an answer of higher priority.
     room: u64,
-    /// The parts of which a piece did not fit.
+    /// Whether a piece of each part did not fit.
     stopped: [bool; PARTS],
 }
 
@@ -70,14 +70,14 @@ impl<'a> Planner<'a> {
         correction: i64,
     ) -> Self {
         let margin = margin(counter.provenance(request), options);
-        let answer = Answer::of(request.outline().requested, options);
+        let answer = Answer::new(request.outline().requested, options);
         let tools = request.tools();
         let memories = choose_memories(extras.memories, &options.memory);
         let parts = part_options(options);
         let reserved = answer.reserved(options).saturating_add(margin);
         let room = options.window.saturating_sub(reserved);
         let corrected = room.saturating_add_signed(correction.saturating_neg());
-        let mut measured = Measured::of(
+        let mut measured = Measured::new(
             request, &tools, extras, &memories, counter, parts, corrected,
         );
         measured.correct(correction);
@@ -100,12 +100,12 @@ impl<'a> Planner<'a> {
     pub(super) fn plan(&self) -> Result<Plan, PlanError> {
         match self.flex() {
             Ok(solution) => Ok(self.finish(&self.layout(), &solution)),
-            // Without what may go the count may rest on firmer ground, and need less of a margin.
+            // Without the optional parts, the counts may be more exact and need a smaller margin.
             Err(refused) => self.plan_least().map_err(|_| refused.into()),
         }
     }
 
-    /// Every part, if all goes that may.
+    /// Every part, with all optional pieces dropped.
     pub(super) fn least_parts(&self) -> Vec<PlannedPart> {
         let nothing = Solution {
             shares: Vec::new(),
@@ -115,7 +115,7 @@ impl<'a> Planner<'a> {
         self.parts_of(&self.least(), &nothing, self.answer.floor)
     }
 
-    /// Plans only what must stay.
+    /// Plans only the required parts.
     pub(super) fn plan_least(&self) -> Result<Plan, PlanError> {
         let layout = self.least();
         let margin = margin(self.provenance_of(layout.kept), self.options);
@@ -123,7 +123,7 @@ impl<'a> Planner<'a> {
         Ok(self.finish(&layout, &solution))
     }
 
-    /// What only what must stay counts by the template, and what that is taken to count.
+    /// The tokens of the required parts by the template, and their sum without it.
     pub(super) fn least_tokens(&self) -> Option<(u64, u64)> {
         let kept = self.least().kept;
         let messages = self.measured.kept_messages(kept[HISTORY]);
@@ -132,7 +132,7 @@ impl<'a> Planner<'a> {
         Some((tokens, self.measured.total(kept, false)))
     }
 
-    /// What is sent counts as a whole, if the template takes it.
+    /// The tokens of the whole request by the template, if the template accepts it.
     pub(super) fn whole<'s>(
         &self,
         messages: impl Iterator<Item = SentMessage<'s>>,
@@ -143,7 +143,7 @@ impl<'a> Planner<'a> {
         self.counter.whole(self.request, messages, tools)
     }
 
-    /// Corrects a plan by what its request counts as a whole; tells whether it still fits.
+    /// Corrects a plan by the tokens of its whole request; returns whether it still fits.
     pub(super) fn recount(&self, plan: &mut Plan, tokens: u64) -> bool {
         let planned = plan.input_token_count.cast_signed();
         let correction = tokens.cast_signed().saturating_sub(planned);
@@ -164,7 +164,7 @@ impl<'a> Planner<'a> {
         plan.fits() && adjusted >= self.answer.reserved(self.options)
     }
 
-    /// The shares of a flexbox, or why there are none.
+    /// Divides the window.
     fn flex(&self) -> Result<Solution, FlexError> {
         self.measured.flex(&self.answer, self.margin, self.options)
     }
@@ -177,7 +177,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// What the count of all that is sent rests on.
+    /// How exact the count of the request is.
     fn provenance_of(&self, kept: Kept) -> Provenance {
         let places = self.measured.kept_messages(kept[HISTORY]);
         let messages = places.map(|place| self.messages[place].provenance).max();
@@ -207,7 +207,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Goes down the line as far as everything fits, with some room set aside for a summary.
+    /// Takes pieces along the line as long as they fit, with `reserve` tokens for a summary.
     fn walk(&self, reserve: u64) -> Walk {
         let mut walk = Walk {
             kept: self.measured.required(),
@@ -263,9 +263,9 @@ impl<'a> Planner<'a> {
         self.measured.keeps_all(HISTORY, walk.kept[HISTORY])
     }
 
-    /// A summary may take an eighth of what there is for the history.
+    /// A summary may take an eighth of the tokens for the history.
     ///
-    /// It grows slower than that room, so that a larger window never keeps fewer messages.
+    /// It grows slower than those, so that a larger window never keeps fewer messages.
     fn summary_reserve(&self) -> u64 {
         let mut before = self.measured.required();
         for step in self.line() {
@@ -296,7 +296,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Drops some more, so that the same messages go for several turns.
+    /// Drops more messages, so that the same ones are dropped for several turns.
     fn round_history(&self, kept: &mut Kept) {
         if self.options.drop_step < 2 || self.measured.keeps_all(HISTORY, kept[HISTORY]) {
             return;
@@ -312,9 +312,9 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The first block of context that did not fit, cut to the room there is.
+    /// The first context block that did not fit, truncated to the tokens left.
     fn truncated(&self, walk: &Walk, summary: Option<&Inserted>) -> Option<Inserted> {
-        /// A shorter piece tells nothing.
+        /// A shorter piece is useless.
         const SHORTEST: u64 = 32;
         if !self.options.truncate_context || !walk.stopped[CONTEXT] {
             return None;
@@ -416,7 +416,7 @@ impl<'a> Planner<'a> {
             .chain(summary)
             .map(insert(behind_system));
         let second = blocks.chain(truncated).map(insert(before_question));
-        // The question is never before the end of the leading system messages.
+        // The question is never before the leading system messages end.
         first.chain(second).collect()
     }
 
@@ -437,7 +437,7 @@ impl<'a> Planner<'a> {
                 }
                 _ => {}
             }
-            // An answer beside the window takes no part in the division.
+            // An answer outside the window is not part of the division.
             let share = solution.shares.get(index);
             PlannedPart {
                 part,

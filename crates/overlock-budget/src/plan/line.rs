@@ -1,9 +1,9 @@
-//! In which order do pieces come in, and where does the line end?
+//! Orders the pieces of a prompt by when they would be dropped.
 //!
-//! Whole messages, tools, memories and blocks cannot be given to a token, so the shares of a
-//! flexbox are taken as an order: who would give way last comes first. This order does not depend
-//! on the window, and what stays is a beginning of it. Hence a larger window keeps all that a
-//! smaller one did, and what is left unused is less than the next in line would take.
+//! Messages, tools, memories and context blocks cannot be split to the token, so the division of the
+//! window is used as an order: the piece that would be dropped last comes first. The order does not
+//! depend on the window, and a plan keeps a prefix of it. So a larger window keeps everything that a
+//! smaller one keeps, and fewer tokens are unused than the next piece needs.
 
 use super::options::PartOptions;
 
@@ -14,20 +14,20 @@ pub(super) const CONTEXT: usize = 2;
 pub(super) const MEMORIES: usize = 3;
 pub(super) const PARTS: usize = 4;
 
-/// How many pieces of each part stay.
+/// The number of pieces of each part that stay.
 pub(super) type Kept = [usize; PARTS];
 
-/// A part made of pieces, the one that goes last first.
+/// The pieces of a part, the one that is dropped last first.
 #[derive(Clone, Debug)]
 pub(super) struct Pieces {
-    /// What none, one, two … of them take; never empty.
+    /// The tokens of none, one, two … of them; never empty.
     cumulative: Vec<u64>,
-    /// Whether all were counted. If not, the last figure is less than the truth.
+    /// Whether all were counted. If not, the last figure is too small.
     pub(super) complete: bool,
 }
 
 impl Pieces {
-    /// Counts pieces until they are more than the limit.
+    /// Counts pieces until they exceed the limit.
     pub(super) fn gather(
         pieces: usize,
         limit: u64,
@@ -53,25 +53,25 @@ impl Pieces {
         }
     }
 
-    /// Pieces whose sums are known already.
-    pub(super) fn known(sums: impl Iterator<Item = u64>) -> Self {
+    /// Pieces with known sums.
+    pub(super) fn from_sums(sums: impl Iterator<Item = u64>) -> Self {
         Self {
             cumulative: std::iter::once(0).chain(sums).collect(),
             complete: true,
         }
     }
 
-    /// What the first of them take.
+    /// The tokens of the first pieces.
     pub(super) fn tokens(&self, pieces: usize) -> u64 {
         self.cumulative.get(pieces).copied().unwrap_or(u64::MAX)
     }
 
-    /// How many were looked at.
+    /// How many were counted.
     pub(super) fn len(&self) -> usize {
         self.cumulative.len() - 1
     }
 
-    /// What all of them take, or at least take.
+    /// The tokens of all of them, or at least that many.
     pub(super) fn all(&self) -> u64 {
         self.tokens(self.len())
     }
@@ -80,20 +80,20 @@ impl Pieces {
 /// One step of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// So many pieces of this part stay.
+    /// This many pieces of this part stay.
     Keep { part: usize, pieces: usize },
-    /// The answer takes what it wants beyond its floor.
+    /// The answer takes its tokens beyond the minimum.
     Answer,
 }
 
-/// The line of all pieces that may go, and the answer where it comes before some of them.
+/// The order of all optional pieces, with the answer where it precedes some of them.
 pub(super) fn line(
     parts: &[Pieces; PARTS],
     options: &[PartOptions; PARTS],
     answer: Option<i32>,
 ) -> Vec<Step> {
     let mut steps = Vec::new();
-    // Minima come first, those of the higher priorities before the others.
+    // Minimums come first, by descending priority.
     let mut order = [TOOLS, HISTORY, CONTEXT, MEMORIES];
     order.sort_by_key(|&part| std::cmp::Reverse(options[part].priority));
     let first = order.map(|part| {
@@ -151,14 +151,15 @@ fn rest_of(
         .map(move |pieces| Step::Keep { part, pieces })
 }
 
-/// Of peers, each gives by its weight: a piece goes once its part's proportion has reached it.
+/// Whether a piece of one part is dropped later than that of another with the same priority: parts
+/// shrink in proportion to their weights.
 fn gives_later(
     parts: &[Pieces; PARTS],
     options: &[PartOptions; PARTS],
     one: Step,
     other: Step,
 ) -> std::cmp::Ordering {
-    // What has been given when the piece goes, and the weight by which it is divided.
+    // How much the part has shrunk when the piece is dropped, and its weight.
     let reach = |step: Step| match step {
         Step::Keep { part, pieces } => {
             let given = parts[part].all().saturating_sub(parts[part].tokens(pieces));

@@ -1,7 +1,7 @@
-//! What does every part of a prompt take?
+//! Counts the parts of a prompt.
 //!
-//! Counting is the expensive part, so whatever may go is counted in the order in which it stays,
-//! and only until there is no room for more.
+//! Counting is the expensive part, so optional pieces are counted in the order in which they stay,
+//! and only until no more fit.
 
 use std::ops::Range;
 
@@ -14,22 +14,22 @@ use crate::history::Units;
 use crate::models::Sharing;
 use crate::negotiate::Adjustment;
 
-/// How long the answer should, must and may be.
+/// The length of the answer: requested, minimum and maximum.
 pub(super) struct Answer {
-    /// What the caller would like.
+    /// What the caller requests.
     pub(super) requested: u64,
-    /// What of that the model can say.
+    /// The part of that within the model's limit.
     pub(super) wanted: u64,
-    /// What it has at least.
+    /// Its minimum.
     pub(super) floor: u64,
-    /// What it has at most.
+    /// Its maximum.
     max: u64,
-    /// What the model can say.
+    /// The limit of the model.
     cap: u64,
 }
 
 impl Answer {
-    pub(super) fn of(requested: Option<u64>, options: &PlanOptions) -> Self {
+    pub(super) fn new(requested: Option<u64>, options: &PlanOptions) -> Self {
         let requested = requested.unwrap_or(options.requested);
         let cap = options.answer_cap.unwrap_or(match options.sharing {
             Sharing::Shared => u64::MAX,
@@ -45,7 +45,7 @@ impl Answer {
         }
     }
 
-    /// What it takes of the window whatever else there is.
+    /// The tokens of the window that are reserved for it.
     pub(super) fn reserved(&self, options: &PlanOptions) -> u64 {
         match options.sharing {
             Sharing::Shared => self.floor,
@@ -53,7 +53,7 @@ impl Answer {
         }
     }
 
-    /// What there is for it, and what it may have, once the input is known.
+    /// The available tokens and those it may have, for a known input.
     pub(super) fn settle(&self, input: u64, margin: u64, options: &PlanOptions) -> (u64, u64) {
         let available = match options.sharing {
             Sharing::Shared => options.window.saturating_sub(input.saturating_add(margin)),
@@ -87,7 +87,7 @@ pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
         parts[TOOLS].required = true;
         parts[HISTORY].required = true;
     }
-    // What must stay has no bounds.
+    // Required parts have no bounds.
     for part in parts.iter_mut().filter(|part| part.required) {
         *part = PartOptions {
             shrink: 0,
@@ -106,16 +106,16 @@ pub(super) struct Measured<'a> {
     open_turn: (usize, u64),
     frame: u64,
     has_system: bool,
-    /// What tools take together if they have to bring a system message, and if there is one.
+    /// The fixed tokens of tools without and with a system message.
     tools_frame: [u64; 2],
-    /// The tools that must stay, and their tokens.
+    /// The required tools, and their tokens.
     named: (Vec<usize>, u64),
     /// The other tools, in the order in which they stay.
     tools: Vec<usize>,
     pub(super) pieces: [Pieces; PARTS],
     options: [PartOptions; PARTS],
     units: &'a Units,
-    /// Where the history begins if none, one, two … of its units stay.
+    /// The index where the history begins if none, one, two … of its units stay.
     starts: Vec<usize>,
     messages: usize,
     blocks: usize,
@@ -123,7 +123,7 @@ pub(super) struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    pub(super) fn of(
+    pub(super) fn new(
         request: &'a dyn Request,
         offered: &[Tool],
         extras: &Extras,
@@ -137,7 +137,7 @@ impl<'a> Measured<'a> {
             (places.len(), tokens.fold(0, u64::saturating_add))
         };
         let outline = request.outline();
-        let conversation = Conversation::of(&outline.units, &outline.messages);
+        let conversation = Conversation::new(&outline.units, &outline.messages);
         let system = count(&conversation.system);
         let question = count(conversation.question.as_slice());
         let open_turn = count(&conversation.open_turn);
@@ -150,9 +150,9 @@ impl<'a> Measured<'a> {
         let required = [system.1, question.1, open_turn.1, frame, named_tokens];
         let required = required.into_iter().fold(0, u64::saturating_add);
         let room = room.saturating_sub(required);
-        // Whatever must stay is counted to its end, and so is what shares its priority with
-        // others, since it gives way in proportion to what all of it takes. Whether a piece is
-        // within the bounds of its part must not depend on the room.
+        // Required parts are counted to their end, and so are parts that share their priority with
+        // others, because they shrink in proportion to their total. Whether a piece is within the
+        // bounds of its part must not depend on the available tokens.
         let limit = |part: usize| {
             let PartOptions {
                 priority,
@@ -175,7 +175,7 @@ impl<'a> Measured<'a> {
             sum = sum.saturating_add(tool(place));
             sum
         });
-        let tool_pieces = Pieces::known(sums);
+        let tool_pieces = Pieces::from_sums(sums);
         let units = &conversation.free_units;
         let history = Pieces::gather(units.len(), limit(HISTORY), |unit, limit| {
             let mut left = limit;
@@ -204,7 +204,7 @@ impl<'a> Measured<'a> {
             tools_frame: [false, true].map(|has_system| counter.tools_frame(request, has_system)),
             named: (named, named_tokens),
             tools,
-            pieces: [tool_pieces, history, context, Pieces::known(told)],
+            pieces: [tool_pieces, history, context, Pieces::from_sums(told)],
             options,
             starts: conversation.starts(),
             units: conversation.units,
@@ -214,7 +214,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// Takes into account what a template writes besides, or leaves out.
+    /// Adds the difference that a template makes.
     pub(super) fn correct(&mut self, correction: i64) {
         let figures = [
             &mut self.frame,
@@ -225,7 +225,7 @@ impl<'a> Measured<'a> {
         correct(figures, correction);
     }
 
-    /// The tokens of all that must stay and of these pieces, sent together.
+    /// The tokens of all required parts and these pieces, sent together.
     pub(super) fn total(&self, kept: Kept, has_inserted: bool) -> u64 {
         let has_system = self.has_system_with(kept, has_inserted);
         let messages =
@@ -249,7 +249,7 @@ impl<'a> Measured<'a> {
         tools.saturating_add(self.tools_frame[usize::from(has_system)])
     }
 
-    /// What must stay.
+    /// The required pieces.
     pub(super) fn required(&self) -> Kept {
         let part = |part: usize| {
             if self.options[part].required {
@@ -265,7 +265,7 @@ impl<'a> Measured<'a> {
         self.pieces[part].complete && kept == self.pieces[part].len()
     }
 
-    /// Where the history begins if so many of its units stay.
+    /// Where the history begins if this many of its units stay.
     pub(super) fn history_start(&self, pieces: usize) -> usize {
         self.starts.get(pieces).copied().unwrap_or(0)
     }
@@ -282,7 +282,7 @@ impl<'a> Measured<'a> {
         self.units.question()
     }
 
-    /// The places of the tools that stay, in order.
+    /// The indices of the tools that stay, in order.
     pub(super) fn kept_tools(&self, pieces: usize) -> Vec<usize> {
         let mut kept = self.named.0.clone();
         kept.extend(&self.tools[..pieces]);
@@ -290,14 +290,14 @@ impl<'a> Measured<'a> {
         kept
     }
 
-    /// The places of the tools that go, in order.
+    /// The indices of the dropped tools, in order.
     pub(super) fn dropped_tools(&self, pieces: usize) -> Vec<usize> {
         let mut dropped = self.tools[pieces..].to_vec();
         dropped.sort_unstable();
         dropped
     }
 
-    /// What a part takes of what it asks for, and how many of how many pieces that is.
+    /// The requested and the used tokens of a part, and its numbers of pieces.
     pub(super) fn figures(&self, part: Part, kept: Kept, has_inserted: bool) -> Figures {
         let of = |index: usize, all: usize| Figures {
             asked: self.pieces[index].all(),
@@ -345,7 +345,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// The shares of a flexbox, or why there are none.
+    /// Divides the window.
     pub(super) fn flex(
         &self,
         answer: &Answer,
@@ -362,7 +362,7 @@ impl<'a> Measured<'a> {
                 max,
                 required,
             } = self.options[index];
-            // Tools that are named must stay, and only the others may go.
+            // Named tools are required; only the others may be dropped.
             let must = figures(part).given;
             let whole = item(part);
             let item = Item {
@@ -410,7 +410,7 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// Corrects the first of some figures, and the next where it would be less than nothing.
+/// Corrects the first figure, and the next ones if it would become negative.
 pub(super) fn correct<'f>(figures: impl IntoIterator<Item = &'f mut u64>, correction: i64) {
     let mut left = correction;
     for figure in figures {
@@ -422,7 +422,7 @@ pub(super) fn correct<'f>(figures: impl IntoIterator<Item = &'f mut u64>, correc
     }
 }
 
-/// What a part takes.
+/// The figures of a part.
 pub(super) struct Figures {
     pub(super) asked: u64,
     pub(super) at_least: bool,
@@ -431,19 +431,19 @@ pub(super) struct Figures {
     pub(super) dropped: usize,
 }
 
-/// The messages of a request by what becomes of them.
+/// The messages of a request by kind.
 struct Conversation<'a> {
     system: Vec<usize>,
     question: Option<usize>,
     /// The rest of the open turn.
     open_turn: Vec<usize>,
     units: &'a Units,
-    /// The units that may go, the newest first.
+    /// The units that may be dropped, the newest first.
     free_units: Vec<Range<usize>>,
 }
 
 impl<'a> Conversation<'a> {
-    fn of(units: &'a Units, messages: &[MessageKind]) -> Self {
+    fn new(units: &'a Units, messages: &[MessageKind]) -> Self {
         let is_system = |place: &usize| messages[*place].is_system();
         let question = units.question();
         let open_turn = units.open_start()..messages.len();
@@ -466,7 +466,7 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// The places of the tools that must stay, and of the others in the order in which they stay.
+/// The indices of the required tools, and of the others in the order in which they stay.
 fn order_tools(tools: &[Tool], extras: &Extras) -> (Vec<usize>, Vec<usize>) {
     let (named, mut others): (Vec<usize>, Vec<usize>) =
         (0..tools.len()).partition(|&place| tools[place].is_required);

@@ -1,8 +1,9 @@
-//! What of a request goes into the window, and how long may the answer be?
+//! Plans which parts of a request are sent, and how long the answer may be.
 //!
-//! The parts of a prompt share the window as items of a flexbox do: those of low priority give way
-//! first, and what must stay is never touched. A plan always fits: input, answer and margin are
-//! within the window, counted as they are sent. What cannot fit is refused, with what would help.
+//! The parts of a prompt share the window like items of a flexbox: parts of low priority shrink
+//! first, and required parts never do. A plan always fits: input, answer and margin are within the
+//! window, counted in the form in which they are sent. A request that cannot fit is rejected, with
+//! advice.
 
 mod explain;
 mod extras;
@@ -22,59 +23,59 @@ use crate::flex::{Change, FlexError, Help};
 use crate::models::Sharing;
 use crate::negotiate::Adjustment;
 
-/// A request that fits, and how it came to.
+/// A request that fits, with all figures.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The tokens of the window.
     pub window: u64,
     /// Whether the answer takes its room from the window.
     pub sharing: Sharing,
-    /// What is left free.
+    /// The tokens that stay free.
     pub margin: Margin,
-    /// Who counted.
+    /// The name of the counter.
     pub counter: String,
-    /// What the figures rest on.
+    /// How exact the counts are.
     pub provenance: Provenance,
-    /// The tokens of the request as it is to be sent.
+    /// The tokens of the request that is sent.
     pub input_token_count: u64,
-    /// What there is for the answer.
+    /// The tokens available for the answer.
     pub available: u64,
-    /// What was wanted for the answer.
+    /// The tokens requested for the answer.
     pub requested: u64,
-    /// What the answer may have.
+    /// The tokens that the answer may have.
     pub adjusted_max_tokens: u64,
-    /// What became of the wish.
+    /// How the requested length was changed.
     pub adjustment: Adjustment,
     /// Every part, in the order of [`Part`].
     pub parts: Vec<PlannedPart>,
-    /// The places of the messages that stay.
+    /// The indices of the messages that stay.
     pub kept_messages: Vec<usize>,
-    /// The places of the messages that go.
+    /// The indices of the dropped messages.
     pub dropped_messages: Vec<usize>,
-    /// The places of the tools that stay.
+    /// The indices of the tools that stay.
     pub kept_tools: Vec<usize>,
-    /// What is added, in the order of its places.
+    /// The inserted messages, in order.
     pub insertions: Vec<Insertion>,
-    /// How many messages stay that are no system prompts.
+    /// How many messages stay, without system prompts.
     pub message_count: usize,
-    /// How many memories are told.
+    /// How many memories are included.
     pub memory_count: usize,
-    /// What stands in the way of more, in a sentence.
+    /// What limits the plan, in a sentence.
     pub blocker: Option<String>,
-    /// Who made the model.
+    /// The maker of the model.
     pub maker: Maker,
 }
 
 /// A system message that is added to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Insertion {
-    /// The place of the message it is put before.
+    /// The index of the message after it.
     pub before: usize,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 
-/// What is left free of a window, and why so much.
+/// The tokens of a window that stay free, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Margin {
     /// The tokens.
@@ -83,16 +84,16 @@ pub struct Margin {
     pub reason: String,
 }
 
-/// What became of one part.
+/// The result for one part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedPart {
-    /// Which one.
+    /// The part.
     pub part: Part,
-    /// The tokens that all of it would take.
+    /// The tokens of all of it.
     pub asked: u64,
-    /// Whether it would take even more: what cannot fit is not counted to its end.
+    /// Whether it has even more tokens: parts that cannot fit are not counted to their end.
     pub at_least: bool,
-    /// The tokens that the flexbox has for it.
+    /// Its share of the window in tokens.
     pub share: u64,
     /// The tokens it takes.
     pub given: u64,
@@ -100,22 +101,22 @@ pub struct PlannedPart {
     pub change: Change,
     /// How many pieces stay: messages, tools, memories or blocks.
     pub kept: usize,
-    /// How many pieces go.
+    /// How many pieces are dropped.
     pub dropped: usize,
-    /// What the pieces that go are called; messages are in [`Plan::dropped_messages`].
+    /// The names of the dropped pieces; messages are in [`Plan::dropped_messages`].
     pub dropped_names: Vec<String>,
 }
 
-/// Why there is no plan.
+/// Why a request cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// What must stay does not fit, or the options contradict each other.
+    /// The required parts do not fit, or the options contradict each other.
     #[error(transparent)]
     Refused(#[from] FlexError),
 }
 
 impl PlanError {
-    /// What would help, each on its own.
+    /// Changes that would each help alone.
     pub fn help(&self) -> &[Help] {
         match self {
             Self::Refused(FlexError::TooLarge { help, .. }) => help,
@@ -125,7 +126,7 @@ impl PlanError {
 }
 
 impl Plan {
-    /// Whether input, answer and margin are within the window, which they are in every plan.
+    /// Whether input, answer and margin are within the window, which is true for every plan.
     pub fn fits(&self) -> bool {
         let answer = match self.sharing {
             Sharing::Shared => self.adjusted_max_tokens,
@@ -139,14 +140,14 @@ impl Plan {
         sum <= self.window
     }
 
-    /// What became of a part.
+    /// The result for a part.
     #[expect(clippy::missing_panics_doc, reason = "a plan has every part")]
     pub fn part(&self, part: Part) -> &PlannedPart {
         let found = self.parts.iter().find(|planned| planned.part == part);
         found.expect("a plan has every part")
     }
 
-    /// The tokens of the window that nothing takes, the margin aside.
+    /// The unused tokens of the window, without the margin.
     pub fn unused(&self) -> u64 {
         let answer = match self.sharing {
             Sharing::Shared => self.adjusted_max_tokens,
@@ -156,18 +157,18 @@ impl Plan {
         self.window.saturating_sub(taken)
     }
 
-    /// Whether other messages are sent than those of the request.
+    /// Whether the messages differ from those of the request.
     pub fn changes_messages(&self) -> bool {
         !self.dropped_messages.is_empty() || !self.insertions.is_empty()
     }
 
-    /// The messages as they are to be sent, in order.
+    /// The messages that are sent, in order.
     pub fn messages(&self) -> impl Iterator<Item = SentMessage<'_>> {
         arranged(&self.kept_messages, &self.insertions)
     }
 }
 
-/// The messages that stay, and between them those that are added.
+/// The messages that stay, with the inserted ones between them.
 fn arranged<'p>(
     kept: &'p [usize],
     insertions: &'p [Insertion],
@@ -184,9 +185,9 @@ fn arranged<'p>(
     })
 }
 
-/// Every part of a request that was refused, at the least it can be brought down to.
+/// Every part of a rejected request, at its smallest.
 ///
-/// As a template writes them together they may take something else than their sum.
+/// Written by a template, they may have other tokens than their sum.
 pub fn least_parts(
     request: &dyn Request,
     extras: &Extras,
@@ -196,9 +197,9 @@ pub fn least_parts(
     layout::Planner::new(request, extras, counter, options, 0).least_parts()
 }
 
-/// Plans only what must stay of a request: everything goes that may.
+/// Plans only the required parts of a request.
 ///
-/// Whether that fits can be counted by others, where the figures of the rest say little about it.
+/// The result can be counted elsewhere, if the counts of the other parts say little about it.
 pub fn plan_least(
     request: &dyn Request,
     extras: &Extras,
@@ -211,10 +212,11 @@ pub fn plan_least(
 /// Plans a request.
 ///
 /// For every plan: input, answer and margin are within the window; the system prompt and the whole
-/// open turn are there: the last user message, the tool calls and results after it; no tool call is
-/// separated from its result; nothing goes while something of lower priority could give way for it;
-/// a larger window keeps all that a smaller one did, unless gaps are filled or a template writes the
-/// chat; and it is refused only if what must stay does not fit at its smallest.
+/// open turn (the last user message, and the tool calls and results after it) stay; no tool call is
+/// separated from its result; nothing is dropped while a part of lower priority could shrink; a
+/// larger window keeps everything that a smaller one keeps, unless gaps are filled or a template
+/// writes the chat; and a request is rejected only if the required parts do not fit at their
+/// smallest.
 pub fn plan(
     request: &dyn Request,
     extras: &Extras,

@@ -1,26 +1,26 @@
-//! What a plan goes by: the model, who gives way to whom, and what else wants into the prompt.
+//! Options of a plan: the model, the priorities of parts, and additions to the prompt.
 
 use crate::models::{DEFAULT_WINDOW, Model, Sharing};
 use crate::negotiate::{ANSWER_FLOOR, NegotiateOptions};
 
-/// A part of a prompt, or the answer to it.
+/// A part of a prompt, or the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// The messages of whoever runs the conversation.
+    /// The system messages.
     SystemPrompt,
     /// The last message of the user.
     Question,
     /// The other messages of the open turn: tool calls, their results, a begun answer.
     OpenTurn,
-    /// What precedes the answer, and the schema that it is held to.
+    /// The tokens before the answer, and the schema of the answer.
     Frame,
-    /// The tools that may be called.
+    /// The tools.
     Tools,
     /// All other messages.
     History,
-    /// What was looked up for the question.
+    /// Retrieved context.
     Context,
-    /// What is remembered of earlier conversations.
+    /// Memories of earlier conversations.
     Memories,
     /// The answer.
     Completion,
@@ -59,12 +59,12 @@ impl Part {
 /// What happens to messages that do not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trim {
-    /// Nothing of the request goes; only the answer and what is added give way.
+    /// No message is dropped; only the answer and additions shrink.
     Off,
-    /// The oldest messages go.
+    /// The oldest messages are dropped.
     #[default]
     Oldest,
-    /// The oldest messages go, and one line tells of each.
+    /// The oldest messages are replaced by a summary with one line for each.
     Summary,
 }
 
@@ -85,28 +85,28 @@ impl Trim {
     }
 }
 
-/// Who made a model, as far as a protocol names parameters by it.
+/// The maker of a model, which decides the names of some parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Maker {
     /// `OpenAI`.
     OpenAi,
-    /// Another one, or nobody knows.
+    /// Another or unknown maker.
     #[default]
     Other,
 }
 
-/// When a part gives way, and how far.
+/// When a part shrinks, and how far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartOptions {
-    /// A higher one gives way later.
+    /// A part with a higher priority shrinks later.
     pub priority: i32,
-    /// The weight with which it gives way to others of its priority; 0 is all or nothing.
+    /// Its weight when it shrinks together with others of its priority; 0 is all or nothing.
     pub shrink: u32,
-    /// What it keeps while others of any priority give way, as far as whole pieces fit into it.
+    /// The tokens it keeps while others of any priority shrink, as far as whole pieces fit.
     pub min: u64,
-    /// What it takes at most.
+    /// The maximum number of tokens.
     pub max: Option<u64>,
-    /// Whether all of it must stay, whatever its bounds.
+    /// Whether all of it must stay, regardless of its bounds.
     pub required: bool,
 }
 
@@ -122,59 +122,59 @@ impl PartOptions {
     }
 }
 
-/// Which memories are worth telling.
+/// Which memories to include.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryOptions {
-    /// How important one must be at least.
+    /// The minimum importance.
     pub importance: f64,
-    /// How old one may be.
+    /// The maximum age in days.
     pub days: f64,
-    /// How many are told at most.
+    /// The maximum number.
     pub count: usize,
 }
 
-/// What a plan goes by.
+/// Options of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanOptions {
     /// The tokens of the model's window.
     pub window: u64,
     /// Whether the answer takes its room from the window.
     pub sharing: Sharing,
-    /// How many tokens the model says at most.
+    /// The maximum tokens of an answer of the model.
     pub answer_cap: Option<u64>,
-    /// How long the answer should be if the request does not say so.
+    /// The length of the answer if the request has none.
     pub requested: u64,
-    /// What an answer needs to be of use; less if less is requested.
+    /// The minimum useful length of an answer; less if less is requested.
     pub answer_floor: u64,
-    /// Who made the model.
+    /// The maker of the model.
     pub maker: Maker,
-    /// Let the answer take all the room there is.
+    /// Let the answer take all available tokens.
     pub grow: bool,
-    /// What is left free, unless that follows from what the count rests on.
+    /// The tokens that stay free; by default, they depend on how exact the counts are.
     pub margin: Option<u64>,
     /// What happens to messages that do not fit.
     pub trim: Trim,
-    /// What a summary of dropped messages takes at most.
+    /// The maximum tokens of a summary of dropped messages.
     pub summary_tokens: u64,
-    /// Drop messages so many at a time, so that the beginning of the prompt stays the same for
-    /// several turns and a provider's cache still knows it; 1 keeps as many as fit.
+    /// Drop this many messages at a time, so that the beginning of the prompt stays the same for
+    /// several turns and stays in the provider's cache; 1 keeps as many as fit.
     pub drop_step: usize,
-    /// Cut the first block of context that does not fit, instead of leaving it out.
+    /// Truncate the first context block that does not fit, instead of leaving it out.
     pub truncate_context: bool,
-    /// Let smaller things that matter less into room that is too small for the next in line. More
-    /// is used that way, but a larger window may then lose what a smaller one kept.
+    /// Fill gaps that are too small for the next piece with smaller pieces of lower priority. This
+    /// uses more tokens, but a larger window may then drop what a smaller one keeps.
     pub fill_gaps: bool,
-    /// Which memories are told.
+    /// Which memories are included.
     pub memory: MemoryOptions,
-    /// When tools give way.
+    /// When tools shrink.
     pub tools: PartOptions,
-    /// When earlier messages give way.
+    /// When earlier messages shrink.
     pub history: PartOptions,
-    /// When retrieved context gives way.
+    /// When retrieved context shrinks.
     pub context: PartOptions,
-    /// When memories give way.
+    /// When memories shrink.
     pub memories: PartOptions,
-    /// When the answer gives way: down to its floor, whatever its `min`, and it is always there.
+    /// When the answer shrinks: down to its floor, regardless of its `min`. It is never dropped.
     pub completion: PartOptions,
 }
 
@@ -212,12 +212,12 @@ impl Default for PlanOptions {
 }
 
 impl PlanOptions {
-    /// The usual options for a model.
+    /// The default options for a model.
     pub fn for_model(model: &Model) -> Self {
         Self::default().of_model(model)
     }
 
-    /// The same options with what a model can take.
+    /// These options with the limits of a model.
     #[must_use]
     pub fn of_model(self, model: &Model) -> Self {
         let maker = match model.tokenizer.as_deref() {
@@ -234,33 +234,33 @@ impl PlanOptions {
     }
 }
 
-/// What wants into the prompt besides the request itself.
+/// Additions to the prompt.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras<'a> {
-    /// What is remembered, in any order.
+    /// Memories, in any order.
     pub memories: &'a [Memory<'a>],
-    /// What was looked up, the best first.
+    /// Retrieved context, the best first.
     pub context: &'a [ContextBlock<'a>],
-    /// How important each tool is, in the order of the tools; without it the earlier matters more.
+    /// The importance of each tool, in their order; without it, earlier tools are more important.
     pub tool_importance: &'a [f64],
 }
 
-/// Something that is remembered.
+/// A memory of an earlier conversation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Memory<'a> {
-    /// What it says.
+    /// Its text.
     pub text: &'a str,
-    /// From 0 to 1.
+    /// Its importance, from 0 to 1.
     pub importance: f64,
-    /// How long ago it was made.
+    /// Its age in days.
     pub age_days: f64,
 }
 
-/// Something that was looked up.
+/// A block of retrieved context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextBlock<'a> {
-    /// Where it is from.
+    /// Its source.
     pub name: &'a str,
-    /// What it says.
+    /// Its text.
     pub text: &'a str,
 }

@@ -1,15 +1,15 @@
-//! Does what is sent count what was planned?
+//! Plans again until the plan agrees with the count of the whole request.
 //!
-//! Where messages add up it does, and the first plan is the last. Where a template writes the
-//! chat, parts are estimates: what is sent is counted as a whole, the difference is taken into
-//! account, and it is planned again until nothing more is gained.
+//! If message counts add up, the first plan is final. If a template writes the chat, the counts of
+//! parts are estimates: the request is counted as a whole, the difference is added, and the plan is
+//! repeated until it no longer improves.
 
 use super::layout::Planner;
 use super::options::{Extras, PlanOptions};
 use super::{Plan, PlanError};
 use crate::chat::{ChatCounter, Request};
 
-/// After so many plans one that fits is good enough.
+/// After this many plans, one that fits is good enough.
 const ENOUGH: u32 = 4;
 
 pub(super) fn plan(
@@ -47,7 +47,7 @@ pub(super) fn plan(
         if let Some(best) = best.take_if(|_| is_enough) {
             return Ok(best);
         }
-        // What is too much is set aside; in the end more of it every time, so that this ends.
+        // The excess is set aside, at the end more of it each time, so that this terminates.
         let step = match rounds.checked_sub(ENOUGH) {
             _ if fits => difference,
             None => difference.max(1),
@@ -57,8 +57,8 @@ pub(super) fn plan(
     }
 }
 
-/// Only what must stay, counted as it would be sent: corrections that come from more than that say
-/// nothing about whether it fits.
+/// Plans only the required parts, counted as they are sent: corrections for larger requests say
+/// nothing about them.
 pub(super) fn least(
     request: &dyn Request,
     extras: &Extras,

@@ -1,4 +1,4 @@
-//! Counts beside those of `tiktoken` and Hugging Face's `tokenizers`: the same, every one.
+//! Compares all counts with those of `tiktoken` and Hugging Face's `tokenizers`.
 //!
 //! The judges are not part of the repository. `cargo xtask test suites` installs them, has them count,
 //! names the folder with their verdicts in an environment variable, and runs the tests here that a

@@ -1,8 +1,8 @@
-//! How does `strftime` write a moment?
+//! Formats a time like `strftime`.
 
-/// Writes a moment, in seconds since 1970 began, as a format of `strftime` says.
+/// Formats a time in seconds since 1970 by a `strftime` format.
 ///
-/// A directive that is not known stays as it is.
+/// Unknown directives are kept unchanged.
 pub(super) fn format(now: i64, format: &str) -> String {
     let moment = Moment::new(now);
     let mut written = String::new();

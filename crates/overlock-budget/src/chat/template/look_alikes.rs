@@ -1,12 +1,13 @@
-//! Which text only looks like a control token?
+//! Marks text that looks like a control token.
 //!
-//! Once a chat is rendered nobody can tell who wrote `<|im_end|>`. So the look-alikes are marked
-//! before: a character that occurs nowhere is put inside of them, and taken out when they count.
+//! In a rendered chat, it is impossible to know whether the template or a message wrote `<|im_end|>`.
+//! So such text in messages is marked before rendering, with a character that occurs nowhere else and
+//! is removed for counting.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// What to mark, and with what.
+/// The text to mark, and the mark.
 pub(super) struct LookAlikes<'file> {
     pub(super) mark: char,
     by_first: HashMap<char, Vec<&'file str>>,
@@ -23,8 +24,8 @@ impl<'file> LookAlikes<'file> {
                 by_first.entry(first).or_default().push(token);
             }
         }
-        // Characters that mean nothing to anybody come first. If a chat holds every one of them,
-        // the last is as good as any: it will be seen to change the text, and not be used.
+        // Noncharacters come first. If a chat contains all candidates, the last one is returned; the
+        // caller notices that it changes the text and does not use it.
         let mut marks = ('\u{fdd0}'..='\u{fdef}').chain('\u{f0000}'..='\u{ffffd}');
         let held = rendered.chars().filter(|held| *held >= '\u{fdd0}');
         let held: HashSet<char> = held.collect();

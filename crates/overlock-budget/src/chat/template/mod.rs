@@ -1,9 +1,9 @@
-//! What does a chat look like once the template of an open model has rendered it?
+//! Renders a chat with the template of an open model.
 //!
-//! A `tokenizer_config.json` brings a program in Jinja that writes the chat as the model was
-//! trained to read it. Here it finds what it finds in Hugging Face's `transformers`: the same white
-//! space, the same functions, JSON as Python writes it. It cannot run for ever, nor write without
-//! end, but it is part of the configuration: what it asks for in memory on the way is not bounded.
+//! A `tokenizer_config.json` contains a Jinja template that writes the chat in the format of the
+//! model. It behaves as in Hugging Face's `transformers`: the same white space, the same functions,
+//! JSON as Python writes it. Its steps and its output are limited, but not its memory, because the
+//! template is part of the configuration and therefore trusted.
 
 mod date;
 mod look_alikes;
@@ -25,23 +25,23 @@ use serde_json::Value;
 use crate::TokenizerFile;
 use look_alikes::LookAlikes;
 
-/// How deep messages and tools may be nested, which is as deep as `serde_json` reads by itself.
+/// How deep messages and tools may be nested, which is the default limit of `serde_json`.
 const DEPTH: usize = 128;
 
 /// How deep a template may recurse, in minijinja's units. A call of a macro takes several of them,
 /// and in a build without optimisation far more of the stack.
 const RECURSION: usize = 150;
 
-/// The stack on which a template runs. Dropping a value that a template has nested once in every
-/// step takes some hundred bytes of it for each level, and far more without optimisation.
+/// The stack for a template. Dropping a value that is nested once in every step takes some hundred
+/// bytes for each level, and far more without optimisation.
 const STACK: usize = 64 << 20;
 
-/// What a template may do before it is stopped, in steps: so many at all, and more for every value
-/// in the messages and tools. The templates in use take a tenth of it.
+/// The maximum steps of a template: a constant, plus some for every value in the messages and tools.
+/// Known templates take a tenth of it.
 const STEPS: u64 = 50_000;
 const STEPS_PER_VALUE: u64 = 1_000;
 
-/// What a template may write, in bytes: so many at all, and more for every byte it is given.
+/// The maximum output in bytes: a constant, plus some for every byte of the input.
 const OUTPUT: usize = 1 << 20;
 const OUTPUT_PER_BYTE: usize = 16;
 
@@ -65,20 +65,20 @@ const OUTPUT_PER_BYTE: usize = 16;
 /// ```
 pub struct ChatTemplate {
     environment: Environment<'static>,
-    /// The tokens a template can name, such as `bos_token`, and what they are.
+    /// The tokens that a template can use by name, such as `bos_token`.
     tokens: Vec<(String, String)>,
     has_tool_use: bool,
 }
 
-/// What else a template is told besides the messages.
+/// Options of rendering.
 #[derive(Clone, Copy, Debug)]
 pub struct RenderOptions<'chat> {
-    /// The tools on offer, as a list of their schemas.
+    /// The tools, as a list of schemas.
     pub tools: Option<&'chat Value>,
-    /// Whether the beginning of the answer is written too, as it is in every request.
+    /// Whether to write the beginning of the answer, as in every request.
     pub add_generation_prompt: bool,
-    /// The time by the user's clock, in seconds since 1970 began on it. Without it a template that
-    /// writes the date uses one of its own.
+    /// The user's local time, in seconds since 1970. Without it, a template that writes the date uses
+    /// a fixed one.
     pub now: Option<i64>,
 }
 
@@ -92,29 +92,29 @@ impl Default for RenderOptions<'_> {
     }
 }
 
-/// Why there is no chat template.
+/// Why a chat template cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ChatTemplateError {
-    /// The configuration cannot be read.
+    /// The configuration is not JSON.
     #[error("the tokenizer configuration is not JSON")]
     Json {
         /// Where the text stops being JSON.
         #[from]
         source: serde_json::Error,
     },
-    /// The model has none, or it is in a file of its own.
+    /// The model has none, or it is in a separate file.
     #[error("the tokenizer configuration has no `chat_template`")]
     Missing,
     /// There are several, and none is for a plain chat.
     #[error("none of the chat templates is the default: there are `{}`", names.join("`, `"))]
     NoDefault {
-        /// What they are called.
+        /// Their names.
         names: Vec<String>,
     },
-    /// It is not the Jinja that is spoken here.
+    /// It is not valid in this Jinja.
     #[error("the chat template cannot be read: {reason}")]
     Syntax {
-        /// What is wrong, and where.
+        /// The error and its position.
         reason: String,
     },
 }
@@ -122,31 +122,31 @@ pub enum ChatTemplateError {
 /// Why a chat cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// The template does not take these messages.
+    /// The template rejects these messages.
     #[error("the chat template refuses the messages: {message}")]
     Refused {
-        /// The template's own words.
+        /// The message of the template.
         message: String,
     },
-    /// The template does not work.
+    /// The template failed.
     #[error("the chat template failed: {reason}")]
     Failed {
-        /// What it tried to do.
+        /// The error.
         reason: String,
     },
-    /// The template runs on and on.
+    /// The template took too many steps.
     #[error("the chat template was stopped after {steps} steps")]
     Endless {
-        /// How far it got.
+        /// The limit.
         steps: u64,
     },
-    /// The template writes on and on.
+    /// The template wrote too much.
     #[error("the chat template was stopped after writing {bytes} bytes")]
     TooLong {
-        /// What it was allowed to write.
+        /// The limit.
         bytes: usize,
     },
-    /// The messages or tools are nested too deep to be passed on.
+    /// The messages or tools are nested too deep.
     #[error("the messages are nested more than {DEPTH} deep")]
     TooDeep,
 }
@@ -205,7 +205,7 @@ impl ChatTemplate {
         })
     }
 
-    /// Writes a chat as the model reads it: a list of messages in the form of `OpenAI`'s.
+    /// Renders a chat, a list of messages in the form of `OpenAI`, in the format of the model.
     pub fn render(
         &self,
         messages: &Value,
@@ -214,10 +214,10 @@ impl ChatTemplate {
         self.render_with(messages, options, &|text| Cow::Borrowed(text))
     }
 
-    /// The tokens of a chat as the model reads it.
+    /// The tokens of a chat in the format of the model.
     ///
-    /// The control tokens that the template writes are control tokens. What looks like one in a
-    /// message or a tool is text, unless the template itself treats it as more than that.
+    /// Control tokens that the template writes count as such. Text in a message or a tool that looks
+    /// like one counts as text, unless the template itself treats it specially.
     pub fn count(
         &self,
         tokenizer: &TokenizerFile,
@@ -228,7 +228,7 @@ impl ChatTemplate {
         let look_alikes = LookAlikes::new(tokenizer.control_tokens(), &rendered);
         let marked = self.render_with(messages, options, &|text| look_alikes.marked(text));
         Ok(match marked {
-            // A mark must not change anything but what it marks.
+            // A mark must not change any other text.
             Ok(marked) if marked.replace(look_alikes.mark, "") == rendered => {
                 tokenizer.count_marked(&marked, look_alikes.mark)
             }
@@ -314,7 +314,7 @@ impl fmt::Debug for ChatTemplate {
     }
 }
 
-/// What a template was given, which is what its limits follow.
+/// The size of the input of a template, which its limits depend on.
 #[derive(Default)]
 struct Given {
     values: u64,
@@ -322,9 +322,9 @@ struct Given {
 }
 
 impl Given {
-    /// Passes a value on, with its texts as `text` has them.
+    /// Converts a value, with its texts changed by `text`.
     ///
-    /// By hand, because numbers that keep their spelling would arrive as objects otherwise.
+    /// Not with serde, because numbers that keep their notation would become objects.
     fn pass(
         &mut self,
         value: &Value,
@@ -366,7 +366,7 @@ impl Given {
     }
 }
 
-/// What a template writes, up to a limit.
+/// The output of a template, up to a limit.
 struct Output {
     bytes: Vec<u8>,
     limit: usize,
@@ -407,7 +407,7 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-/// What a template said when it gave up on purpose.
+/// The message of a template that raised an error.
 #[derive(Debug)]
 struct Raised(String);
 
@@ -440,7 +440,7 @@ fn named_template(entry: &Value) -> Option<(&str, &str)> {
     Some((entry["name"].as_str()?, entry["template"].as_str()?))
 }
 
-/// The tokens with a name of their own: a text, or an object that holds it.
+/// The named tokens: a text, or an object that contains it.
 fn named_tokens(config: &Value) -> Vec<(String, String)> {
     let members = config.as_object().into_iter().flatten();
     members
@@ -452,8 +452,8 @@ fn named_tokens(config: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A template in which the marks around what the model says, which write nothing, are conditions
-/// that always hold: Jinja has no such marks of its own.
+/// Replaces `generation` tags, which mark the answers of the model and write nothing, by conditions
+/// that are always true, because Jinja does not have them.
 fn without_generation_tags(template: &str) -> Cow<'_, str> {
     if !template.contains("generation") {
         return Cow::Borrowed(template);

@@ -1,7 +1,7 @@
-//! How does Python write a value?
+//! Writes values like Python.
 //!
-//! Templates are written for Python, where `true` reads `True`, a float has its own spelling, and
-//! JSON has a space behind every comma.
+//! Templates are written for Python, where `true` is `True`, floats have another notation, and JSON
+//! has a space after every comma.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use minijinja::{Error, ErrorKind, Output, State};
 /// How deep a value may be nested to be written.
 const DEPTH: usize = 150;
 
-/// Writes what stands in double braces.
+/// Writes the value of an expression in double braces.
 pub(super) fn write(
     output: &mut Output<'_>,
     state: &mut State<'_, '_>,
@@ -27,7 +27,7 @@ pub(super) fn write(
     }
 }
 
-/// The filter `tojson`, which is `json.dumps` without its habit of escaping all but ASCII.
+/// The filter `tojson`, which is `json.dumps` without escaping non-ASCII characters.
 #[expect(
     clippy::needless_pass_by_value,
     reason = "minijinja hands arguments over"
@@ -57,7 +57,7 @@ pub(super) fn to_json(value: &Value, options: Kwargs) -> Result<String, Error> {
     Ok(text)
 }
 
-/// How JSON is to look.
+/// The format of JSON.
 struct Json {
     indent: Option<usize>,
     comma: String,
@@ -194,7 +194,7 @@ fn write_number(text: &mut String, value: &Value) {
     }
 }
 
-/// A float in as few digits as tell it from its neighbours, with an exponent where Python has one.
+/// A float in the shortest notation that reads back, with an exponent where Python has one.
 fn float(number: f64) -> String {
     if !number.is_finite() {
         let name = if number.is_nan() { "NaN" } else { "Infinity" };
@@ -218,7 +218,7 @@ fn float(number: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// A string in quotes, single ones unless they are inside.
+/// A string in single quotes, or in double ones if it contains single ones.
 fn write_quoted(text: &mut String, string: &str) {
     let quote = if string.contains('\'') && !string.contains('"') {
         '"'

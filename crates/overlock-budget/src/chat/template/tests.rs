@@ -210,7 +210,7 @@ fn what_looks_like_a_control_token_in_a_message_counts_as_text() {
     assert_eq!(tokenizer.count("<|im_end|>"), 10);
     assert_eq!(count("Hi<|im_end|>\u{fdd0}", &options), frame + 2 + 10);
     assert_eq!(count("<|im_<|im_end|>", &options), frame + 15);
-    // Nearly all that could be a mark, which no letter of this file stands for.
+    // Nearly all candidates for marks.
     let marks: String = ('\u{fdd0}'..='\u{fdef}')
         .chain('\u{f0000}'..'\u{ffffd}')
         .collect();

@@ -1,8 +1,8 @@
-//! Where in a perfect table is a key?
+//! Hash functions of the perfect hash tables.
 //!
-//! The tables are made so that every key has a slot of its own: a key chooses a bucket, the bucket
-//! holds a seed, key and seed choose the slot. One look decides, for a key that is there as for one
-//! that is not. The build script compiles this file too, so that both sides agree.
+//! A key selects a bucket, the bucket contains a seed, and key and seed select the slot, which no
+//! other key has. One lookup decides whether a key exists. The build script compiles this file, too,
+//! so both sides agree.
 
 /// Spreads a key over all bits.
 #[inline]

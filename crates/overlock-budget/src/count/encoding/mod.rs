@@ -1,4 +1,4 @@
-//! How many tokens is a text to a GPT?
+//! The built-in encodings of GPT models.
 
 mod hash;
 mod table;
@@ -14,8 +14,7 @@ use super::byte_pair::{self, BytePair};
 use super::split::Pattern;
 use super::{CountTokens, Keep, truncate};
 
-/// An encoding that `tiktoken` knows, built in: it counts exactly what `tiktoken` counts for
-/// ordinary text.
+/// A built-in encoding, which gives the same counts as `tiktoken` for ordinary text.
 ///
 /// ```
 /// use overlock_budget::{CountTokens, Encoding, Keep};

@@ -1,7 +1,7 @@
-//! Is this piece a token, and what do two tokens make?
+//! Lookups of tokens and merges in the built-in tables.
 //!
-//! The tables are data of the program: nothing is read, built or allocated before the first count.
-//! Every look-up compares whole keys, so no text, however it is made, is taken for another.
+//! The tables are static data, so nothing is read, built or allocated at the first count. Every
+//! lookup compares complete keys, so no text is mistaken for another.
 
 use super::hash;
 use crate::count::merge::{Merges, NO_MERGE};

@@ -1,7 +1,7 @@
-//! Can the merges of a model be made at all?
+//! Validates the merges of a model.
 //!
-//! The reader of models takes it for granted that no merge makes a longer token than there is, and
-//! that what is merged continues a word as the model says; it panics on a file where that is wrong.
+//! The reader of models assumes that every merge gives an existing token, and that continuations of
+//! words have the prefix of the model; it panics otherwise.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What says how a model merges; the models that do not have no merges.
+/// The fields of a model with merges; other models do not have them.
 #[derive(Deserialize)]
 struct Merging<'file> {
     #[serde(borrow)]
@@ -24,7 +24,7 @@ struct Merging<'file> {
 #[derive(Deserialize, PartialEq, Eq, Hash)]
 struct Text<'file>(#[serde(borrow)] Cow<'file, str>);
 
-/// Says what is wrong with the merges of a model.
+/// Checks the merges of a model.
 pub(super) fn check(model: &RawValue) -> Result<(), tokenizers::Error> {
     let merging: Merging<'_> = serde_json::from_str(model.get())?;
     let (Some(vocab), Some(merges)) = (merging.vocab, merging.merges) else {

@@ -1,8 +1,8 @@
-//! How many tokens is a text for the tokenizer in a `tokenizer.json`?
+//! Counts with the tokenizer in a `tokenizer.json`.
 //!
-//! Hugging Face's own crate reads the file and does the work, so that any file counts as it does
-//! there. What is decided here is what counts as text, where a count may stop early, and how to
-//! truncate: a tokenizer only ever answers for a whole text.
+//! Hugging Face's crate reads the file and counts, so the results are the same as there. This module
+//! decides what counts as text, where a count may stop early, and how to truncate, because the crate
+//! can only count a complete text.
 
 mod merges;
 mod places;
@@ -26,10 +26,10 @@ use places::Places;
 
 /// A Hugging Face `tokenizer.json`, ready to count.
 ///
-/// A text is text: the control tokens of the file, which it calls special, count as the characters
-/// they are made of. Tokens it has added without calling them special, such as runs of line breaks,
-/// stay what they are. [`count_with_control`](Self::count_with_control) counts a rendered chat, in
-/// which control tokens are control tokens.
+/// Control tokens of the file, which it calls special, count as their characters. Added tokens that
+/// are not special, such as runs of line breaks, count as tokens.
+/// [`count_with_control`](Self::count_with_control) counts a rendered chat, in which control tokens
+/// count as such.
 ///
 /// A tokenizer may fail on a text, for instance when its pattern gives up. Such a text has no
 /// count, so it never fits: [`count`](CountTokens::count) gives [`u64::MAX`].
@@ -52,9 +52,9 @@ use places::Places;
 pub struct TokenizerFile {
     name: String,
     tokenizer: Tokenizer,
-    /// The added tokens, of which the special ones are not looked for.
+    /// The added tokens that are not special.
     in_text: AddedVocabulary,
-    /// The added tokens, all of them.
+    /// All added tokens.
     in_chat: AddedVocabulary,
     places: Places,
     /// Bytes of the longest token, beyond which a longer text cannot count less.
@@ -64,25 +64,25 @@ pub struct TokenizerFile {
 /// Why a file cannot count tokens.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerFileError {
-    /// It cannot even be read.
+    /// It is not JSON.
     #[error("the tokenizer file is not JSON")]
     Json {
         /// Where the text stops being JSON.
         source: serde_json::Error,
     },
-    /// It is about something else, or about a kind of tokenizer that is not known.
+    /// It is not a tokenizer, or of an unknown kind.
     #[error("the file is JSON but not a tokenizer: {reason}")]
     NoTokenizer {
         /// What the reader missed.
         reason: String,
     },
-    /// What stands for unknown text is unknown itself, so some texts would have no count.
+    /// Its token for unknown text does not exist, so some texts would have no count.
     #[error("the tokenizer writes `{token}` for what it does not know, but has no such token")]
     UnknownToken {
-        /// The token that is not there.
+        /// The missing token.
         token: String,
     },
-    /// Every count would be another.
+    /// Every count would differ.
     #[error("the tokenizer skips merges at random (`dropout` is {dropout}), so it cannot count")]
     Dropout {
         /// How often it skips one.
@@ -112,7 +112,7 @@ impl TokenizerFile {
         })
     }
 
-    /// The same tokenizer under a name of its own, such as the family it belongs to.
+    /// Sets the name, such as that of the tokenizer family.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self {
@@ -121,16 +121,16 @@ impl TokenizerFile {
         }
     }
 
-    /// The tokens of a text whose control tokens are meant, such as a rendered chat.
+    /// The tokens of a text with control tokens, such as a rendered chat.
     ///
-    /// Nothing is put in front or behind: a chat template writes all of it.
+    /// No tokens are added before or after it, because a chat template writes all of them.
     pub fn count_with_control(&self, text: &str) -> u64 {
         self.tokens(&self.in_chat, text, None).unwrap_or(u64::MAX)
     }
 
     /// The tokens of a rendered chat in which the control tokens behind a mark are text.
     ///
-    /// The mark stands inside of them and counts nothing.
+    /// The mark is inside of them and does not count.
     pub(crate) fn count_marked(&self, text: &str, mark: char) -> u64 {
         self.tokens(&self.in_chat, text, Some(mark))
             .unwrap_or(u64::MAX)
@@ -164,8 +164,8 @@ impl TokenizerFile {
         Some(tokens.sum())
     }
 
-    /// The tokens of a text that no place divides.
-    fn whole(&self, text: &str) -> u64 {
+    /// The tokens of a text that cannot be divided.
+    fn count_undivided(&self, text: &str) -> u64 {
         self.tokens(&self.in_text, text, None).unwrap_or(u64::MAX)
     }
 }
@@ -201,7 +201,7 @@ impl CountTokens for TokenizerFile {
 
 impl std::fmt::Debug for TokenizerFile {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The vocabulary is of no use to a reader.
+        // The vocabulary is too long to show.
         formatter
             .debug_struct("TokenizerFile")
             .field("name", &self.name)
@@ -218,7 +218,7 @@ fn piece_size(room: u64) -> usize {
         .clamp(256, 16 * 1024)
 }
 
-/// Takes the mark out of a text before it is normalized as the file says.
+/// Removes the mark from a text before the normalization of the file.
 struct Unmark<'file> {
     mark: Option<char>,
     normalizer: Option<&'file NormalizerWrapper>,
@@ -236,7 +236,7 @@ impl Normalizer for Unmark<'_> {
     }
 }
 
-/// What of a file is needed to count.
+/// The parts of a file that are needed to count.
 ///
 /// The rest, such as how tokens become text again, is left out: its reader panics on what it does
 /// not expect. For the same reason the small parts are read here first.

@@ -1,13 +1,13 @@
-//! Where can a text be cut so that the counts of its pieces add up?
+//! Finds offsets where a text can be divided so that the counts of its pieces add up.
 //!
-//! Only a tokenizer that first splits a text by a pattern has such places, and only where no match
-//! of the pattern, no added token and no normalization can reach across, nor look across. This is
-//! known for the patterns below and for two kinds of place:
+//! Only a tokenizer that first splits a text by a pattern has such offsets, and only where no match of
+//! the pattern, no added token and no normalization crosses or looks across them. This is known for
+//! the patterns below and for two kinds of offsets:
 //!
-//! - before a space between two ASCII letters: a match that holds the first letter ends with it,
-//!   and the space begins the next;
-//! - after a line break, with something visible before it and a letter behind it: what takes up a
-//!   line break takes only more white space, or a slash.
+//! - before a space between two ASCII letters: a match with the first letter ends there, and the space
+//!   begins the next one;
+//! - after a line break with a visible character before it and a letter after it: a match with a line
+//!   break contains only more white space, or a slash.
 
 use serde_json::Value;
 use tokenizers::Tokenizer;
@@ -38,12 +38,12 @@ pub(super) const KNOWN_PATTERNS: &[&[&str]] = &[
     ],
 ];
 
-/// The places of a tokenizer.
+/// Where a tokenizer allows to divide a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Places {
     /// Between words and between lines.
     Words,
-    /// None that is known.
+    /// Nowhere, as far as known.
     Unknown,
 }
 
@@ -59,7 +59,7 @@ impl Places {
         }
     }
 
-    /// The first place that leaves at least this many bytes before it.
+    /// The first such offset with at least this many bytes before it.
     pub(super) fn at_or_after(self, text: &str, bytes: usize) -> Option<usize> {
         match self {
             Self::Words => (bytes.max(1)..text.len()).find(|at| is_place(text, *at)),
@@ -67,7 +67,7 @@ impl Places {
         }
     }
 
-    /// The last place that leaves at least this many bytes behind it.
+    /// The last such offset with at least this many bytes after it.
     pub(super) fn at_or_before(self, text: &str, bytes: usize) -> Option<usize> {
         let last = text.len().checked_sub(bytes.max(1))?;
         match self {

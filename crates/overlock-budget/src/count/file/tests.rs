@@ -7,7 +7,7 @@ use serde_json::json;
 use super::places::{KNOWN_PATTERNS, Places};
 use super::*;
 
-/// What the small tokenizers of these tests have learnt to merge.
+/// The training text of the small tokenizers of these tests.
 const LEARNT: &str = "the quick brown fox jumps over the lazy dog and then it doesn't jump again \
     the end the end of the end    def count(text):\n    return len(text)\n\n  it's we're they'll \
     aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 123 1234 12345 hello, world! hello, hello!\n!!\n\n\n \
@@ -200,7 +200,7 @@ fn longest_by_trying(counter: &TokenizerFile, text: &str, tokens: u64, keep: Kee
         Keep::End => text.get(text.len() - length..),
     };
     lengths
-        .find(|length| part(*length).is_some_and(|part| counter.whole(part) <= tokens))
+        .find(|length| part(*length).is_some_and(|part| counter.count_undivided(part) <= tokens))
         .unwrap_or(0)
 }
 
@@ -208,7 +208,7 @@ fn longest_by_trying(counter: &TokenizerFile, text: &str, tokens: u64, keep: Kee
 fn check_truncation(counter: &TokenizerFile, text: &str, tokens: u64) {
     for keep in [Keep::Start, Keep::End] {
         let part = counter.truncate_to(text, tokens, keep);
-        assert!(counter.whole(part) <= tokens);
+        assert!(counter.count_undivided(part) <= tokens);
         assert_eq!(
             part.len(),
             longest_by_trying(counter, text, tokens, keep),
@@ -225,8 +225,8 @@ proptest! {
             while let Some(place) = counter.places.at_or_after(&text, at + 1) {
                 at = place;
                 prop_assert_eq!(
-                    counter.whole(&text[..at]) + counter.whole(&text[at..]),
-                    counter.whole(&text),
+                    counter.count_undivided(&text[..at]) + counter.count_undivided(&text[at..]),
+                    counter.count_undivided(&text),
                     "cut at {} in {:?}", at, text
                 );
             }
@@ -236,7 +236,7 @@ proptest! {
     #[test]
     fn counting_up_to_a_limit_counts_all_or_says_no(text in text(0..300), limit in 0..600_u64) {
         for counter in TOKENIZERS.iter() {
-            let whole = counter.whole(&text);
+            let whole = counter.count_undivided(&text);
             prop_assert_eq!(counter.count(&text), whole);
             prop_assert_eq!(counter.count_up_to(&text, limit), (whole <= limit).then_some(whole));
         }

@@ -30,7 +30,7 @@ pub(super) fn longest<'text>(
     tokens: u64,
     keep: Keep,
 ) -> &'text str {
-    let text = Kept { text, keep };
+    let text = TextEnd { text, keep };
     let (mut sure, mut room) = (0, tokens);
     let longest = loop {
         (sure, room) = whole_stretches(counter, text, sure, room);
@@ -40,7 +40,7 @@ pub(super) fn longest<'text>(
             break sure + length;
         }
         // A long stretch that fits after all.
-        room = room.saturating_sub(counter.whole(stretch.text));
+        room = room.saturating_sub(counter.count_undivided(stretch.text));
         sure += length;
     };
     // Both have been counted in pieces. What is given is what holds up as it would be sent.
@@ -53,12 +53,12 @@ pub(super) fn longest<'text>(
 
 /// A text seen from the end that stays: every length is measured from there.
 #[derive(Clone, Copy)]
-struct Kept<'text> {
+struct TextEnd<'text> {
     text: &'text str,
     keep: Keep,
 }
 
-impl<'text> Kept<'text> {
+impl<'text> TextEnd<'text> {
     fn len(self) -> usize {
         self.text.len()
     }
@@ -111,7 +111,7 @@ impl<'text> Kept<'text> {
 /// It ends earlier before a long stretch, which is not counted whole only to see that it is long.
 fn whole_stretches(
     counter: &TokenizerFile,
-    text: Kept<'_>,
+    text: TextEnd<'_>,
     from: usize,
     tokens: u64,
 ) -> (usize, u64) {
@@ -131,7 +131,7 @@ fn whole_stretches(
             }
             end = beyond;
         }
-        let taken = counter.whole(text.between(sure, end).text);
+        let taken = counter.count_undivided(text.between(sure, end).text);
         if taken <= room {
             sure = end;
             room -= taken;
@@ -145,8 +145,8 @@ fn whole_stretches(
 }
 
 /// The longest length of a stretch without places that counts at most `room`.
-fn longest_in_stretch(counter: &TokenizerFile, stretch: Kept<'_>, room: u64) -> usize {
-    let fits = |length: &usize| counter.whole(stretch.part(*length)) <= room;
+fn longest_in_stretch(counter: &TokenizerFile, stretch: TextEnd<'_>, room: u64) -> usize {
+    let fits = |length: &usize| counter.count_undivided(stretch.part(*length)) <= room;
     if stretch.len() <= SHORT {
         let mut lengths = (1..=stretch.len()).rev();
         return lengths
@@ -182,7 +182,7 @@ struct Counted {
 }
 
 /// A length that fits, not far below the longest one.
-fn approach(counter: &TokenizerFile, stretch: Kept<'_>, room: u64) -> Counted {
+fn approach(counter: &TokenizerFile, stretch: TextEnd<'_>, room: u64) -> Counted {
     let mut sure = Counted {
         length: 0,
         tokens: 0,
@@ -193,7 +193,7 @@ fn approach(counter: &TokenizerFile, stretch: Kept<'_>, room: u64) -> Counted {
         if length == sure.length {
             break;
         }
-        let tokens = counter.whole(stretch.part(length));
+        let tokens = counter.count_undivided(stretch.part(length));
         if tokens <= room {
             sure = Counted { length, tokens };
             allowance = room - tokens;
@@ -206,12 +206,12 @@ fn approach(counter: &TokenizerFile, stretch: Kept<'_>, room: u64) -> Counted {
 }
 
 /// The length that whole strides reach from `from` if their counts added up.
-fn stride_on(counter: &TokenizerFile, stretch: Kept<'_>, from: usize, allowance: u64) -> usize {
+fn stride_on(counter: &TokenizerFile, stretch: TextEnd<'_>, from: usize, allowance: u64) -> usize {
     let mut at = from;
     let mut left = allowance;
     while at < stretch.len() {
         let next = stretch.floor(at + STRIDE);
-        let taken = counter.whole(stretch.between(at, next).text);
+        let taken = counter.count_undivided(stretch.between(at, next).text);
         if taken > left {
             break;
         }
@@ -224,17 +224,17 @@ fn stride_on(counter: &TokenizerFile, stretch: Kept<'_>, from: usize, allowance:
 /// The lengths beyond a counted one that fit, or nearly, if the last few tokens alone decide.
 fn likely_lengths(
     counter: &TokenizerFile,
-    stretch: Kept<'_>,
+    stretch: TextEnd<'_>,
     sure: Counted,
     room: u64,
 ) -> Vec<Counted> {
-    let mut near = Tail::new(counter, stretch, sure);
+    let mut near = NearTail::new(counter, stretch, sure);
     let mut step = 2 * STRIDE;
     while step > TAIL / 8 {
         let length = stretch.floor(near.end.length + step);
         let tokens = near.tokens(counter, stretch, length);
         if length > near.end.length && tokens <= room {
-            near = Tail::new(counter, stretch, Counted { length, tokens });
+            near = NearTail::new(counter, stretch, Counted { length, tokens });
         } else {
             step /= 2;
         }
@@ -254,23 +254,23 @@ fn likely_lengths(
 }
 
 /// The end of a part whose tokens are known, from which longer parts are counted.
-struct Tail {
+struct NearTail {
     from: usize,
     end: Counted,
     /// What the tail counts alone.
     alone: u64,
 }
 
-impl Tail {
-    fn new(counter: &TokenizerFile, stretch: Kept<'_>, end: Counted) -> Self {
+impl NearTail {
+    fn new(counter: &TokenizerFile, stretch: TextEnd<'_>, end: Counted) -> Self {
         let from = stretch.floor(end.length.saturating_sub(TAIL));
-        let alone = counter.whole(stretch.between(from, end.length).text);
+        let alone = counter.count_undivided(stretch.between(from, end.length).text);
         Self { from, end, alone }
     }
 
     /// What a longer part counts if it differs from this one only in the tail.
-    fn tokens(&self, counter: &TokenizerFile, stretch: Kept<'_>, length: usize) -> u64 {
-        let longer = counter.whole(stretch.between(self.from, length).text);
+    fn tokens(&self, counter: &TokenizerFile, stretch: TextEnd<'_>, length: usize) -> u64 {
+        let longer = counter.count_undivided(stretch.between(self.from, length).text);
         let before = self.end.tokens.saturating_sub(self.alone);
         before.saturating_add(longer)
     }
