@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn reduces_a_request_to_the_room_there_is() {
+    fn reduces_a_request_to_the_available_tokens() {
         check(
             "gpt-3.5-turbo",
             50,
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_never_exceeds_what_the_model_can_say() {
+    fn an_answer_never_exceeds_the_limit_of_the_model() {
         let options = NegotiateOptions {
             answer_cap: Some(4096),
             ..options("gpt-4-turbo", 5000)
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_a_counted_history_as_it_is() {
+    fn uses_a_counted_history_unchanged() {
         let options = options("gpt-4", 3000);
         let result = adjusted_max_tokens(History::Counted { tokens: 5000 }, &options);
         assert_eq!((result.input, result.available), (5500, 2592));

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_is_used_stays_when_room_is_needed() {
+    fn evicts_unused_texts_first() {
         let cached = Cached::new(Counting::default(), 20 * (200 + ENTRY));
         let often = "often".repeat(40);
         cached.count(&often);

@@ -30,7 +30,7 @@ fn given(solution: &Solution) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn gives_everybody_what_it_wants_where_there_is_room() {
+fn gives_preferred_sizes_if_they_fit() {
     let items = [Item::required("a", 100), Item::droppable("b", 200)];
     let solution = check(&items, 1000, 100, &[Some(100), Some(200)]);
     assert_eq!(solution.unused, 600);
@@ -44,7 +44,7 @@ fn nothing_in_an_empty_window_is_a_solution() {
 }
 
 #[test]
-fn hands_out_what_is_left_by_weight_and_to_the_last_token() {
+fn divides_remaining_tokens_by_weight_exactly() {
     let growing = |grow| Item {
         grow,
         ..Item::required("a", 0)
@@ -57,7 +57,7 @@ fn hands_out_what_is_left_by_weight_and_to_the_last_token() {
 }
 
 #[test]
-fn what_one_cannot_use_goes_to_the_others() {
+fn tokens_above_a_maximum_go_to_the_others() {
     let items = [
         Item {
             grow: 8,
@@ -98,7 +98,7 @@ fn a_maximum_that_leaves_room_unused_is_named() {
 }
 
 #[test]
-fn the_lowest_priority_gives_way_first_and_completely() {
+fn the_lowest_priority_shrinks_first_and_completely() {
     let items = [
         flexible("history", 500, 60),
         Item {
@@ -128,7 +128,7 @@ fn the_lowest_priority_gives_way_first_and_completely() {
 }
 
 #[test]
-fn what_is_spared_for_its_priority_is_named_where_it_holds_the_most() {
+fn names_the_largest_item_that_shrinks_later() {
     let items = [
         Item::required("system prompt", 20),
         flexible("history", 500, 60),
@@ -143,7 +143,7 @@ fn what_is_spared_for_its_priority_is_named_where_it_holds_the_most() {
 }
 
 #[test]
-fn only_a_larger_window_helps_where_nobody_holds_a_minimum() {
+fn only_a_larger_window_helps_without_minimums() {
     let solution = check(&[flexible("history", 500, 60)], 300, 0, &[Some(300)]);
     assert_eq!(solution.blocker, Some(Blocker::Window));
 }
@@ -163,7 +163,7 @@ fn drops_the_lowest_priority_first_and_of_equals_the_last() {
 }
 
 #[test]
-fn shrinks_before_it_drops_and_gives_back_what_a_drop_has_freed() {
+fn shrinks_before_it_drops_and_reuses_freed_tokens() {
     let items = [
         Item {
             min: 100,
@@ -179,7 +179,7 @@ fn shrinks_before_it_drops_and_gives_back_what_a_drop_has_freed() {
 }
 
 #[test]
-fn what_does_not_shrink_keeps_its_size_whatever_its_minimum() {
+fn an_item_without_shrink_keeps_its_size() {
     let items = [
         Item {
             priority: 0,
@@ -191,7 +191,7 @@ fn what_does_not_shrink_keeps_its_size_whatever_its_minimum() {
 }
 
 #[test]
-fn refuses_with_what_is_too_large_by_how_much_and_what_would_help() {
+fn a_refusal_names_the_excess_and_what_would_help() {
     let items = [
         Item::required("system prompt", 7000),
         Item::droppable("context", 5000),
@@ -511,26 +511,26 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn the_laws_hold_where_room_is_short(
+    fn the_properties_hold_in_small_windows(
         items in items(20, 8), window in 0..200_u64, gap in 0..20_u64,
     ) {
         check_laws(&items, window, gap)?;
     }
 
     #[test]
-    fn the_laws_hold_for_every_size(items in items(u64::MAX, 4), window: u64, gap in 0..1000_u64) {
+    fn the_properties_hold_for_every_size(items in items(u64::MAX, 4), window: u64, gap in 0..1000_u64) {
         check_laws(&items, window, gap)?;
     }
 
     #[test]
-    fn the_laws_hold_for_prompts_of_a_usual_size(
+    fn the_properties_hold_for_usual_prompts(
         items in items(20_000, 20), window in 0..300_000_u64, gap in 0..200_u64,
     ) {
         check_laws(&items, window, gap)?;
     }
 
     #[test]
-    fn a_larger_window_never_drops_what_a_smaller_one_kept(
+    fn a_larger_window_keeps_everything_of_a_smaller_one(
         items in items(20, 8), window in 0..200_u64, more in 0..50_u64,
     ) {
         let small = flex(&items, &FlexOptions { window, gap: 5 });
@@ -578,7 +578,7 @@ proptest! {
     }
 
     #[test]
-    fn no_other_division_is_worth_more(items in items(5, 3), window in 0..16_u64) {
+    fn no_other_division_is_better(items in items(5, 3), window in 0..16_u64) {
         let Ok(solution) = flex(&items, &FlexOptions { window, gap: 0 }) else {
             return Ok(());
         };

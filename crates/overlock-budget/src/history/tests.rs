@@ -98,7 +98,7 @@ fn keeps_everything_that_fits() {
 }
 
 #[test]
-fn the_oldest_turns_go_first_and_whole() {
+fn drops_complete_turns_oldest_first() {
     check("suauau", 59, "suau");
     check("suauau", 40, "suau");
     check("suauau", 39, "su");
@@ -155,13 +155,13 @@ fn without_a_question_everything_stays() {
 }
 
 #[test]
-fn a_result_that_comes_after_the_next_question_holds_its_turn() {
+fn a_late_result_keeps_its_turn() {
     check("suauXuxa", 60, "suXuxa");
     check_refused("suauXuxa", 59);
 }
 
 #[test]
-fn results_that_are_sent_as_the_user_are_no_questions() {
+fn tool_results_in_user_messages_are_not_questions() {
     let mut messages = conversation("suauXx");
     messages[5].role = Role::User;
     let trimmed = trim(&messages, 40, &Counter::default()).expect("it fits");
@@ -170,7 +170,7 @@ fn results_that_are_sent_as_the_user_are_no_questions() {
 }
 
 #[test]
-fn refuses_if_what_always_stays_is_too_large() {
+fn refuses_if_required_messages_are_too_large() {
     let messages = conversation("suau");
     let error = trim(&messages, 15, &Counter::default()).expect_err("it does not fit");
     assert_eq!(
@@ -181,7 +181,7 @@ fn refuses_if_what_always_stays_is_too_large() {
 }
 
 #[test]
-fn counts_only_what_is_kept_and_the_first_that_is_not() {
+fn counts_only_kept_messages_and_the_first_dropped_one() {
     let messages = conversation(&"ua".repeat(1000));
     let counter = Counter::default();
     let trimmed = trim(&messages, 100, &counter).expect("it fits");
@@ -202,7 +202,7 @@ fn check_summary(lines: &[&str], limit: u64, expected: Option<&str>) {
 }
 
 #[test]
-fn tells_of_what_was_dropped_in_order_of_time() {
+fn summarises_dropped_messages_in_order() {
     check_summary(&[], 100, None);
     check_summary(
         &["user: a", "assistant: b\nand more"],
@@ -273,7 +273,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn what_stays_fits_and_holds_the_open_turn(
+    fn a_trimmed_conversation_fits_and_has_the_open_turn(
         messages in conversations(), limit in 0..400_u64, joint in -3..4_i64,
     ) {
         let counter = Counter { joint, ..Counter::default() };
@@ -300,7 +300,7 @@ proptest! {
     }
 
     #[test]
-    fn trimming_again_changes_nothing_and_more_room_keeps_more(
+    fn trimming_is_idempotent_and_monotonic(
         messages in conversations(), limit in 0..400_u64, more in 0..100_u64,
     ) {
         let counter = Counter::default();

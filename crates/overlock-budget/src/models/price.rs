@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_binary_is_exact() {
+    fn decimal_sums_are_exact() {
         let prices = Prices {
             input: price("0.1"),
             output: price("0.2"),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_a_price() {
+    fn rejects_other_text() {
         let wrong = [
             "",
             ".",

@@ -122,7 +122,7 @@ fn a_spelling_that_is_not_in_the_table_gets_no_larger_window_than_one_that_is() 
 }
 
 #[test]
-fn a_number_that_is_no_date_is_a_part_of_the_name() {
+fn a_number_that_is_not_a_date_is_part_of_the_name() {
     check("grok-3-20241399", Some("grok-3"), How::Prefix);
     check("grok-3-2024-08-00", Some("grok-3"), How::Prefix);
     check("grok-3-12345", Some("grok-3"), How::Prefix);
@@ -163,7 +163,7 @@ fn never_takes_a_part_of_a_part() {
 }
 
 #[test]
-fn says_so_when_nothing_is_known() {
+fn reports_an_unknown_model() {
     for name in [
         "",
         "/",
@@ -186,7 +186,7 @@ fn of_window(window: u64) -> Model {
 }
 
 #[test]
-fn an_entry_of_the_callers_own_stands_above_the_built_in_one() {
+fn an_entry_of_the_caller_overrides_the_built_in_one() {
     let models = Models::with_own([
         ("GPT-4o".to_owned(), of_window(64_000)),
         ("local/qwen".to_owned(), of_window(1000)),
@@ -209,7 +209,7 @@ fn an_entry_of_the_callers_own_stands_above_the_built_in_one() {
 }
 
 #[test]
-fn a_window_says_what_it_rests_on() {
+fn a_window_reports_its_source() {
     let unsaid = Model {
         tools: true,
         ..Model::default()
@@ -232,7 +232,7 @@ fn a_window_says_what_it_rests_on() {
 }
 
 #[test]
-fn a_huge_name_is_looked_up_as_fast_as_it_is_read() {
+fn looks_up_a_huge_name_in_linear_time() {
     for part in ["-", "/", "a-", "a/", "/-", "2024-08-06"] {
         check(&part.repeat(1 << 18), None, How::Default);
         let folders = "a/".repeat(1 << 18);

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_what_it_does_not_know() {
+    fn keeps_unknown_directives() {
         check_date(0, "100%% %Q %", "100% %Q %");
         check_date(0, "%-", "%-");
     }

@@ -73,7 +73,7 @@ fn knows_the_methods_and_marks_of_transformers() {
 }
 
 #[test]
-fn a_moment_is_only_there_if_it_was_passed() {
+fn the_time_is_defined_only_if_passed() {
     let source = "{{ strftime_now('%d %b %Y') if strftime_now is defined else 'never' }}";
     check_render(source, &json!([]), "never");
     let options = RenderOptions {
@@ -106,7 +106,7 @@ fn takes_the_template_for_tools_when_there_are_tools() {
 }
 
 #[test]
-fn says_why_there_is_no_template() {
+fn reports_why_there_is_no_template() {
     let reason = |config: &str| match ChatTemplate::new(config) {
         Ok(_) => "there is one".to_owned(),
         Err(error) => error.to_string(),
@@ -133,7 +133,7 @@ fn says_why_there_is_no_template() {
 }
 
 #[test]
-fn says_why_a_chat_cannot_be_rendered() {
+fn reports_why_a_chat_cannot_be_rendered() {
     check_failure(
         "{{ raise_exception('no system role') }}",
         "the chat template refuses the messages: no system role",
@@ -176,7 +176,7 @@ fn a_template_ends() {
 }
 
 #[test]
-fn what_looks_like_a_control_token_in_a_message_counts_as_text() {
+fn text_in_a_message_that_looks_like_a_control_token_is_text() {
     let letters = "<|im_start>uerasn\nHip ";
     let vocabulary: serde_json::Map<String, Value> = letters
         .chars()

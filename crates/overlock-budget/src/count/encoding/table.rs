@@ -204,7 +204,7 @@ impl Merges for Ranks {
 
     #[inline]
     fn tears_before(&self, last: u8, first: u8) -> u32 {
-        // Only a byte that goes on with a character ends a part of one.
+        // Only a continuation byte ends a part of a character.
         if last.is_ascii() {
             return NO_MERGE;
         }

@@ -96,7 +96,7 @@ fn every_token_counts_as_tiktoken_counts_it() {
 }
 
 #[test]
-fn what_looks_like_a_control_token_is_text() {
+fn text_that_looks_like_a_control_token_is_text() {
     check("<|endoftext|>");
     check("<|start|>assistant<|channel|>final<|message|>");
     assert!(Encoding::O200kHarmony.count("<|start|>") > 1);
@@ -124,7 +124,7 @@ fn a_long_run_counts_as_tiktoken_counts_it() {
 }
 
 #[test]
-fn a_token_longer_than_what_is_merged_at_once_is_found() {
+fn finds_a_token_longer_than_the_window() {
     for unit in ["/", "=", "-", "*", " ", "\n", "#", "_"] {
         for len in 50..200 {
             check(&unit.repeat(len));
@@ -224,7 +224,7 @@ fn truncation_keeps_the_longest_part_that_fits() {
 }
 
 #[test]
-fn names_lead_back_to_their_encodings() {
+fn finds_encodings_by_name() {
     for encoding in Encoding::ALL {
         assert_eq!(Encoding::from_name(encoding.name()), Some(encoding));
         assert_eq!(encoding.to_string(), encoding.name());

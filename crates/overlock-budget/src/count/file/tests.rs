@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn counting_up_to_a_limit_counts_all_or_says_no(text in text(0..300), limit in 0..600_u64) {
+    fn counting_up_to_a_limit_counts_all_or_returns_none(text in text(0..300), limit in 0..600_u64) {
         for counter in TOKENIZERS.iter() {
             let whole = counter.count_undivided(&text);
             prop_assert_eq!(counter.count(&text), whole);
@@ -279,7 +279,7 @@ fn a_long_text_of_one_letter_is_counted_and_truncated() {
 }
 
 #[test]
-fn a_long_stretch_that_fits_is_followed_by_what_comes_after_it() {
+fn continues_after_a_long_stretch_that_fits() {
     let text = format!(
         "the end {} then the end {}",
         "a".repeat(5000),
@@ -323,7 +323,7 @@ fn check_refused(json: &str, message: &str) {
 }
 
 #[test]
-fn says_why_a_file_is_no_tokenizer() {
+fn reports_why_a_file_is_not_a_tokenizer() {
     check_refused("", "the tokenizer file is not JSON");
     check_refused("{\"model\": ", "the tokenizer file is not JSON");
     check_refused(

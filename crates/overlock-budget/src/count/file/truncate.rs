@@ -1,27 +1,27 @@
-//! What is the longest part of a text that counts at most so many tokens?
+//! Finds the longest start or end of a text with at most a number of tokens.
 //!
-//! Counts neither add up nor grow with the text, so no search by halves finds the longest part. At
-//! the [places](super::places) where counts do add up they also grow, which leaves one stretch
-//! between two places to search. A short stretch is tried at every length, the longest first. A
-//! long one, such as a text of one letter, would cost its square that way: there the likely
-//! lengths are found by counting only the end of the part, and the longest of them that holds up
-//! when the whole part is counted is taken.
+//! Counts neither add up nor grow with the text, so a binary search is wrong. At the
+//! [places](super::places) where counts add up, they also grow, which leaves one stretch between two
+//! places to search. In a short stretch, every length is tried, the longest first. In a long one,
+//! such as a text of one letter, that would take quadratic time: there, likely lengths are found by
+//! counting only the end of the part, and the longest of them that fits when the whole part is
+//! counted is returned.
 
 use super::{CountTokens, Keep, TokenizerFile, piece_size};
 
-/// A stretch up to this many bytes is tried at every length.
+/// In a stretch up to this many bytes, every length is tried.
 const SHORT: usize = 256;
 
-/// How much of a long stretch is counted at a time to find out roughly where the limit lies.
+/// How much of a long stretch is counted at a time to find the approximate limit.
 const STRIDE: usize = 4096;
 
-/// How much before a cut is counted to see what the cut does.
+/// How much before a cut is counted to find the effect of the cut.
 const TAIL: usize = 512;
 
-/// How many likely lengths are counted in full before the safe one is taken.
+/// How many likely lengths are counted in full before the safe one is used.
 const TRIES: usize = 16;
 
-/// How many bytes may be counted only to see whether a guess was too high.
+/// How many bytes may be counted only to check whether a guess was too high.
 const WORTH: usize = 1 << 20;
 
 pub(super) fn longest<'text>(
@@ -43,7 +43,7 @@ pub(super) fn longest<'text>(
         room = room.saturating_sub(counter.count_undivided(stretch.text));
         sure += length;
     };
-    // Both have been counted in pieces. What is given is what holds up as it would be sent.
+    // Both were counted in pieces; the result must fit when it is counted as a whole.
     let lengths = [longest, sure];
     let mut parts = lengths.into_iter().map(|length| text.part(length));
     parts
@@ -51,7 +51,7 @@ pub(super) fn longest<'text>(
         .unwrap_or("")
 }
 
-/// A text seen from the end that stays: every length is measured from there.
+/// A text whose lengths are measured from the end that is kept.
 #[derive(Clone, Copy)]
 struct TextEnd<'text> {
     text: &'text str,
@@ -63,7 +63,7 @@ impl<'text> TextEnd<'text> {
         self.text.len()
     }
 
-    /// What is kept of a text when so many bytes are.
+    /// The part of this length.
     fn part(self, length: usize) -> &'text str {
         self.between(0, length).text
     }
@@ -83,7 +83,7 @@ impl<'text> TextEnd<'text> {
         }
     }
 
-    /// The nearest length at or below this one that cuts no character.
+    /// The largest length up to this one that splits no character.
     fn floor(self, length: usize) -> usize {
         let lengths = (0..=length.min(self.len())).rev();
         lengths
@@ -92,7 +92,7 @@ impl<'text> TextEnd<'text> {
             .unwrap_or(0)
     }
 
-    /// The length at the first place beyond this one, or all of it.
+    /// The length at the first place beyond this one, or the whole length.
     fn next_place(self, counter: &TokenizerFile, from: usize) -> usize {
         let rest = self.between(from, self.len());
         let place = match self.keep {
@@ -106,9 +106,9 @@ impl<'text> TextEnd<'text> {
     }
 }
 
-/// The length up to the last place at which there is room, and the room left there.
+/// The length up to the last place within the limit, and the tokens left there.
 ///
-/// It ends earlier before a long stretch, which is not counted whole only to see that it is long.
+/// It ends before a long stretch, which is not counted as a whole here.
 fn whole_stretches(
     counter: &TokenizerFile,
     text: TextEnd<'_>,
@@ -144,7 +144,7 @@ fn whole_stretches(
     (sure, room)
 }
 
-/// The longest length of a stretch without places that counts at most `room`.
+/// The longest length of a stretch without places that has at most `room` tokens.
 fn longest_in_stretch(counter: &TokenizerFile, stretch: TextEnd<'_>, room: u64) -> usize {
     let fits = |length: &usize| counter.count_undivided(stretch.part(*length)) <= room;
     if stretch.len() <= SHORT {
@@ -154,8 +154,8 @@ fn longest_in_stretch(counter: &TokenizerFile, stretch: TextEnd<'_>, room: u64) 
             .unwrap_or(0);
     }
     let sure = approach(counter, stretch, room);
-    // A guess may be one too high, so lengths that seem just too long are tried as well, as often
-    // as it costs little.
+    // A guess may be one too high, so lengths that seem just too long are tried, too, while that is
+    // cheap.
     let mut doubtful = (WORTH / stretch.len()).clamp(2, TRIES);
     let mut tries = TRIES;
     for guess in likely_lengths(counter, stretch, sure, room).iter().rev() {
@@ -174,7 +174,7 @@ fn longest_in_stretch(counter: &TokenizerFile, stretch: TextEnd<'_>, room: u64) 
     sure.length
 }
 
-/// A length, and what its part counts.
+/// A length, and the tokens of its part.
 #[derive(Clone, Copy)]
 struct Counted {
     length: usize,
@@ -198,14 +198,14 @@ fn approach(counter: &TokenizerFile, stretch: TextEnd<'_>, room: u64) -> Counted
             sure = Counted { length, tokens };
             allowance = room - tokens;
         } else {
-            // The strides came out too cheap, by as much as they are now charged with.
+            // The strides were underestimated, by as much as is added now.
             allowance = allowance.saturating_sub(tokens - room).min(allowance / 2);
         }
     }
     sure
 }
 
-/// The length that whole strides reach from `from` if their counts added up.
+/// The length that complete strides from `from` would reach if their counts added up.
 fn stride_on(counter: &TokenizerFile, stretch: TextEnd<'_>, from: usize, allowance: u64) -> usize {
     let mut at = from;
     let mut left = allowance;
@@ -239,8 +239,8 @@ fn likely_lengths(
             step /= 2;
         }
     }
-    // A longer part has all tokens but the last in common with one that is at most a token shorter,
-    // so where a token's length of parts does not fit, none beyond them does.
+    // A longer part shares all tokens but the last with one that is at most a token shorter. So if
+    // no part within the length of a token fits, no longer one does.
     let reach = near.end.length + 2 * step + counter.longest_token.min(STRIDE);
     let lengths = near.end.length..=reach.min(stretch.len());
     lengths
@@ -253,11 +253,11 @@ fn likely_lengths(
         .collect()
 }
 
-/// The end of a part whose tokens are known, from which longer parts are counted.
+/// The end of a part with known tokens, from which longer parts are counted.
 struct NearTail {
     from: usize,
     end: Counted,
-    /// What the tail counts alone.
+    /// The tokens of the tail alone.
     alone: u64,
 }
 
@@ -268,7 +268,7 @@ impl NearTail {
         Self { from, end, alone }
     }
 
-    /// What a longer part counts if it differs from this one only in the tail.
+    /// The tokens of a longer part if it differs from this one only in the tail.
     fn tokens(&self, counter: &TokenizerFile, stretch: TextEnd<'_>, length: usize) -> u64 {
         let longer = counter.count_undivided(stretch.between(self.from, length).text);
         let before = self.end.tokens.saturating_sub(self.alone);
