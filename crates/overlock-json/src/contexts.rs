@@ -7,6 +7,7 @@ use crate::cut::Cut;
 use crate::partial_document::PartialDocument;
 use crate::render::RenderOptions;
 use crate::scan::Container;
+use crate::stitch::{ENOUGH, Evidence};
 
 /// The least number of characters of the overlap, unless the document is shorter.
 const SHORTEST_OVERLAP: usize = 40;
@@ -197,6 +198,7 @@ pub(crate) fn overlap_within<'a>(
     let wanted = container
         .max(shortest)
         .max(unique_length(text))
+        .max(telling_length(base))
         .min(longest);
     let overlap = last_characters(text, wanted);
     &text[outside_escape(text, text.len() - overlap.len(), wanted < longest)..]
@@ -237,6 +239,13 @@ fn unique_length(text: &str) -> usize {
         .max()
         .unwrap_or(0);
     repeated + 1
+}
+
+/// How many characters the end of the text needs to be clear evidence.
+fn telling_length(base: &PartialDocument<'_>) -> usize {
+    let text = base.text();
+    let start = Evidence::new(base).shortest(2 * ENOUGH);
+    text[text.floor_char_boundary(start)..].chars().count()
 }
 
 /// The last `count` characters of a text, or all of it.

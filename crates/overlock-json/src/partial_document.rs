@@ -190,7 +190,13 @@ impl<'a> PartialDocument<'a> {
     }
 
     /// Appends the text of a fragment, which is known to be valid there.
-    pub(crate) fn grow(&mut self, kept_len: usize, additions: [&str; 2], half_character: &[u8]) {
+    pub(crate) fn grow(
+        &mut self,
+        kept_len: usize,
+        additions: [&str; 2],
+        half_character: &[u8],
+        fixes: Vec<Fix>,
+    ) {
         if kept_len < self.text.len() {
             self.scanner.drop_half_escape(self.text.as_bytes());
         }
@@ -202,6 +208,7 @@ impl<'a> PartialDocument<'a> {
         text.extend(additions);
         self.end = text.len() + half_character.len();
         self.half_character = half_character.to_vec();
+        self.fixes.extend(fixes);
     }
 }
 

@@ -189,7 +189,8 @@ impl StreamingDocument {
             // The text before the syntax error may end inside an escape.
             return String::new();
         }
-        let settled = self.scanner.whole_text_end() - self.doubtful_len();
+        let settled =
+            self.scanner.whole_text_end() - doubtful_len(self.scanner.place(), &self.held);
         self.is_blank &= self.held[..settled - self.given_len].trim().is_empty();
         if self.is_blank {
             return String::new();
@@ -201,34 +202,6 @@ impl StreamingDocument {
             given.truncate(given.trim_end().len());
         }
         given
-    }
-
-    /// How many bytes at the end of the held text a repair may change, depending on what follows.
-    fn doubtful_len(&self) -> usize {
-        let Some(place) = self.scanner.place() else {
-            return 0;
-        };
-        // Bounded, because each piece reads the held text again.
-        let near = &self.held[self
-            .held
-            .ceil_char_boundary(self.held.len().saturating_sub(DOUBTED))..];
-        let sure = match place {
-            CutPlace::AfterComma => {
-                let value = near.trim_end();
-                value.strip_suffix(',').unwrap_or(value)
-            }
-            CutPlace::AfterKey | CutPlace::AfterValue => {
-                let value = near.trim_end();
-                let text = value.strip_suffix('"');
-                text.unwrap_or_else(|| value.trim_end_matches(is_of_scalar))
-            }
-            CutPlace::Number | CutPlace::Literal => near.trim_end_matches(is_of_scalar),
-            _ => near,
-        };
-        match near.len() - sure.len() {
-            DOUBTED.. => 0,
-            doubtful => doubtful,
-        }
     }
 
     /// Where the document begins in the held text, which ends with `piece`. If it has not begun, waits
@@ -244,9 +217,10 @@ impl StreamingDocument {
                 if let Some(after) = self.held.strip_prefix(overlap.as_str()) {
                     // A model may repeat the overlap twice. Only the complete answer shows whether
                     // the document repeats itself.
-                    if after.starts_with(overlap.as_str()) {
+                    let (after, again) = (after.trim_start(), overlap.trim_start());
+                    if after.starts_with(again) {
                         Start::Nowhere
-                    } else if overlap.starts_with(after) {
+                    } else if again.starts_with(after) {
                         Start::Later
                     } else {
                         Start::At(overlap.len())
@@ -269,6 +243,33 @@ impl StreamingDocument {
 
 /// How many doubtful bytes are held back at most.
 const DOUBTED: usize = 1024;
+
+/// How many bytes at the end of a text that stops at a place a repair may write otherwise,
+/// depending on what follows.
+pub(crate) fn doubtful_len(place: Option<CutPlace>, text: &str) -> usize {
+    let Some(place) = place else {
+        return 0;
+    };
+    // Doubt does not last for ever: each piece would have to look at all of it again.
+    let near = &text[text.ceil_char_boundary(text.len().saturating_sub(DOUBTED))..];
+    let sure = match place {
+        CutPlace::AfterComma => {
+            let value = near.trim_end();
+            value.strip_suffix(',').unwrap_or(value)
+        }
+        CutPlace::AfterKey | CutPlace::AfterValue => {
+            let value = near.trim_end();
+            let text = value.strip_suffix('"');
+            text.unwrap_or_else(|| value.trim_end_matches(is_of_scalar))
+        }
+        CutPlace::Number | CutPlace::Literal => near.trim_end_matches(is_of_scalar),
+        _ => near,
+    };
+    match near.len() - sure.len() {
+        DOUBTED.. => 0,
+        doubtful => doubtful,
+    }
+}
 
 /// Whether a character may be part of a number or a literal.
 fn is_of_scalar(character: char) -> bool {

@@ -158,10 +158,14 @@ impl StreamingAnswer {
         stable
     }
 
-    /// Whether no further text can belong to the document.
+    /// Whether no further text can belong to the document. The text after a syntax error in a
+    /// continuation can: the stitch repairs it.
     pub fn is_spoilt(&self) -> bool {
-        let is_no_json = matches!(&self.kind, AnswerKind::Document(document) if document.arrival() == Arrival::Spoilt);
-        is_no_json || self.has_streamed && self.has_leaked()
+        self.has_syntax_error() && self.filter.is_none() || self.has_streamed && self.has_leaked()
+    }
+
+    fn has_syntax_error(&self) -> bool {
+        matches!(&self.kind, AnswerKind::Document(document) if document.arrival() == Arrival::Spoilt)
     }
 
     fn has_leaked(&self) -> bool {
@@ -190,7 +194,10 @@ impl StreamingAnswer {
         if let Some(filter) = &self.filter {
             answer = filter.without_markers(&answer);
         }
-        if let (AnswerKind::Document(document), None) = (&self.kind, &self.label) {
+        let is_repaired = self.has_syntax_error() && self.filter.is_some();
+        if let (AnswerKind::Document(document), None, false) =
+            (&self.kind, &self.label, is_repaired)
+        {
             let text = document.of_document(&answer[self.start..]).to_owned();
             answer.truncate(self.start);
             answer.push_str(&text);

@@ -233,6 +233,11 @@ impl Scanner {
         matches!(self.state, State::String(_) | State::Key(_))
     }
 
+    /// Whether the innermost open container is an array.
+    pub(crate) fn is_in_array(&self) -> bool {
+        !self.frames.is_empty() && self.frames.innermost() == Container::Array
+    }
+
     /// The grammatical position; none if the text is complete or malformed. Unlike
     /// [`cut`](Self::cut), this takes constant time at any depth.
     pub fn place(&self) -> Option<CutPlace> {

@@ -1,18 +1,18 @@
 //! Chooses among the lawful joins, or refuses to.
 
 use std::cell::Cell;
+use std::ops::ControlFlow;
 
+use super::evidence::{ASKED, ENOUGH, Evidence, PREFILLED};
+use super::remainder::read_value;
 use super::{Attempt, Candidate, Join, Mismatch, Outcome, Protocol, StitchOptions, unwrap};
+use crate::borders::common_prefixes;
 use crate::cut::CutPlace;
 use crate::partial_document::PartialDocument;
 use crate::plain;
-use crate::scan::{Container, Scanner, SyntaxErrorKind};
+use crate::scan::{Scanner, SyntaxErrorKind};
 use crate::tokens::Tokens;
 
-/// An overlap of fewer characters proves nothing by itself.
-pub(super) const LONG_ENOUGH: usize = 8;
-/// An overlap must be longer by so many characters than another that gives another document.
-pub(super) const CLEAR_LEAD: usize = 24;
 /// In a string, one or two equal characters are a coincidence that happens all the time.
 const COINCIDENCE: usize = 2;
 /// A fragment of at least so many bytes that stands in the base as a whole is no news.
@@ -30,103 +30,230 @@ pub(super) fn decide<'f>(
     if base.is_complete() {
         return Err(Outcome::NoMatch(Mismatch::AlreadyWhole));
     }
+    let fragment = fragment.trim_start_matches('\u{feff}');
     let readings = unwrap::readings(fragment);
-    if readings.iter().any(|reading| reading.trim().is_empty()) {
+    if fragment.is_empty() || readings.iter().any(|reading| reading.trim().is_empty()) {
         return Err(Outcome::Repeat);
     }
-    if let Some(expected) = options.expected_overlap.filter(|text| !text.is_empty()) {
-        for reading in &readings {
-            let attempt = Attempt {
-                base,
-                fragment: reading,
-                scanned,
-            };
-            if let Some(decision) = attempt.as_expected(expected) {
-                return decision;
-            }
-        }
-    }
-    let attempt = Attempt {
-        base,
-        fragment,
-        scanned,
-    };
-    if options.protocol == Protocol::AtCut
-        && !attempt.begins_the_document_again()
-        && let Ok(exact) = attempt.join(Outcome::Exact, base.text().len(), "", 0, 0)
-    {
-        return attempt.progress(exact);
-    }
-    let mut mismatch = None;
-    for reading in readings {
-        let attempt = Attempt {
+    let evidence = &Evidence::new(base);
+    let attempts = |mends| {
+        readings.iter().map(move |reading| Attempt {
             base,
             fragment: reading,
+            mends,
+            evidence,
             scanned,
-        };
-        match attempt.by_evidence(options) {
-            Err(Outcome::NoMatch(reason)) => mismatch = mismatch.or(Some(reason)),
-            decision => return decision,
+        })
+    };
+    let expected = options.expected_overlap;
+    let expected = expected.filter(|text| !text.is_empty() && base.text().ends_with(text));
+    let mut mismatch = None;
+    if let Some(expected) = expected {
+        for attempt in attempts(false).chain(attempts(true)) {
+            match attempt.as_asked(expected) {
+                Some(Err(Outcome::NoMatch(reason))) => mismatch = Some(reason),
+                Some(decision) => return decision,
+                None => {}
+            }
+        }
+        if let Some(reason) = mismatch {
+            return Err(Outcome::NoMatch(reason));
         }
     }
-    Err(mismatch.map_or(Outcome::Repeat, Outcome::NoMatch))
+    for raw in attempts(false).take(1) {
+        if let Some(decision) = raw.at_the_cut(options.protocol) {
+            return decision;
+        }
+    }
+    let mut weak = None;
+    // What is lawful at the cut has no slip that could be mended.
+    let has_slip = attempts(false).take(1).any(|raw| {
+        raw.join(Outcome::Exact, base.text().len(), "", 0, 0)
+            .is_err()
+    });
+    for attempt in attempts(false).chain(attempts(true).filter(|_| has_slip)) {
+        match attempt.by_evidence(expected.is_some()) {
+            ControlFlow::Break(decision) => return decision,
+            ControlFlow::Continue(candidates) => weak = weak.or(Some(candidates)),
+        }
+    }
+    for attempt in attempts(false) {
+        if let Some(decision) = attempt.by_remainder() {
+            return decision;
+        }
+    }
+    // What was asked for and stands behind something else cannot be new.
+    if let Some(asked) = expected.map(str::trim_start)
+        && unwrap::find_in_head(fragment, asked).is_some()
+    {
+        let longer = asked.chars().count();
+        return Err(Outcome::Ambiguous { shorter: 0, longer });
+    }
+    // What is left of a fragment without the text around it has to show where it belongs.
+    let mut raw = attempts(false);
+    let weak = weak.unwrap_or_default();
+    raw.next().map_or(Err(Outcome::Repeat), |raw| {
+        raw.by_position(weak, options.protocol)
+    })
 }
 
 impl<'f> Attempt<'_, 'f> {
-    /// The fragment begins with what the model was asked to repeat.
-    fn as_expected(&self, expected: &str) -> Option<Result<Join<'f>, Outcome>> {
-        if !self.base.text().ends_with(expected) {
-            return None;
-        }
-        // White space in front is easily lost on the way.
-        let (said, at) = [expected, expected.trim_start()]
-            .into_iter()
-            .find_map(|said| {
-                let at =
-                    unwrap::after_preamble(self.fragment, said).filter(|_| !said.is_empty())?;
-                Some((said, at))
-            })?;
-        // What looks like talk may be less of the overlap than was asked for, and then new text
-        // that repeats itself.
-        let is_other_overlap =
-            |other: &Candidate<'_>| other.matched >= LONG_ENOUGH && other.from != at + said.len();
-        if at > 0 && self.overlaps().iter().any(is_other_overlap) {
-            return None;
-        }
+    /// The fragment begins with what the model was asked to repeat, perhaps after something that
+    /// is no piece of a document.
+    fn as_asked(&self, asked: &str) -> Option<Result<Join<'f>, Outcome>> {
         let base_len = self.base.text().len();
+        // White space in front is easily lost on the way.
+        let said = match asked.trim_start() {
+            "" => asked,
+            said => said,
+        };
+        let at = unwrap::find_in_head(self.fragment, said)?;
+        let (before, from) = (&self.fragment[..at], at + said.len());
+        let is_more = self.base.text().ends_with(&self.fragment[..from]);
+        let said = if is_more {
+            &self.fragment[..from]
+        } else {
+            said
+        };
+        let bits = self.evidence.since(base_len - said.len());
+        if !before.trim().is_empty() {
+            // What stands before it may be less of the overlap than was asked for, and then new
+            // text that repeats itself.
+            let is_other = |other: &Candidate<'_>| other.bits >= ENOUGH && other.from != from;
+            if bits + ASKED < ENOUGH
+                || !is_more && !unwrap::is_decoration(before, said)
+                || self.overlaps().iter().any(is_other)
+            {
+                return None;
+            }
+        }
+        // A short document that is asked for as a whole may well say the same again.
+        let blank = &asked[..asked.len() - asked.trim_start().len()];
+        let written = at - before.strip_suffix(blank).map_or(0, |_| blank.len());
+        let from = match self.after_doubling(from, &self.fragment[written..from], bits) {
+            Ok(from) => from,
+            Err(_) if bits < 2 * ENOUGH => from,
+            Err(outcome) => return Some(Err(outcome)),
+        };
         let repeated = said.chars().count();
-        let join = self.join(Outcome::Overlap, base_len, "", at + said.len(), repeated);
-        Some(self.progress(join.ok()?))
+        match self.join(Outcome::Overlap, base_len, "", from, repeated) {
+            Ok(join) => Some(self.progress(join)),
+            // Another reading may do, or with slips mended.
+            Err(_) if !self.mends => None,
+            Err(syntax_error) => {
+                let join = self.join_up_to_slip(from, repeated);
+                let no_json = |_| Outcome::NoMatch(Mismatch::NotJson(syntax_error));
+                Some(join.map_err(no_json).and_then(|join| self.progress(join)))
+            }
+        }
     }
 
-    /// Nothing says how the fragment begins: what it has in common with the base must tell.
-    fn by_evidence(&self, options: &StitchOptions<'_>) -> Result<Join<'f>, Outcome> {
-        let base_len = self.base.text().len();
-        let exact = self.join(Outcome::Exact, base_len, "", 0, 0);
-
-        let (restarts, falls_short) = self.restarts();
-        if matches!(options.protocol, Protocol::Prefill | Protocol::AtCut)
-            && let Ok(exact) = exact
-        {
-            let repeats = falls_short.is_some_and(|matched| matched >= CLEAR_LEAD)
-                && !self.is_period(0, self.fragment.len());
-            if repeats {
-                return Err(Outcome::Repeat);
-            }
-            let is_clear = |restart: &Candidate<'_>| {
-                restart.join.outcome == Outcome::Resumed
-                    && restart.matched >= CLEAR_LEAD
-                    && !self.is_period(0, restart.from)
-            };
-            if let Some(restart) = restarts.into_iter().find(is_clear) {
-                return self.progress(restart.join);
-            }
-            if self.base.scanner().is_in_string() && self.is_talk_at_once() {
-                return Err(Outcome::NoMatch(Mismatch::Talk));
-            }
-            return self.progress(exact);
+    /// Where the fragment goes on if it may write what it repeats twice, up to `from` once. Either
+    /// the model did, or the document says the same again, for which there are as many bits against.
+    fn after_doubling(&self, from: usize, said: &str, bits: u32) -> Result<usize, Outcome> {
+        let (base, rest) = (self.base.text().trim_end(), &self.fragment[from..]);
+        let (text, again) = (said.trim(), rest.trim_start());
+        let blank = &said[..said.len() - said.trim_start().len()];
+        let is_doubled = !text.is_empty()
+            && again.starts_with(said.trim_start())
+            && rest[..rest.len() - again.len()].ends_with(blank);
+        if !is_doubled || bits < ENOUGH {
+            return Ok(from);
         }
+        // A document that repeats itself has begun to do so before the cut.
+        let before = base.strip_suffix(text).unwrap_or_default().trim_end();
+        let same = before.bytes().rev().zip(text.bytes().rev());
+        let same = same.take_while(|(a, b)| a == b).count();
+        let prefixes = common_prefixes(text.as_bytes());
+        let mut periods = prefixes.iter().enumerate().skip(1).take(text.len() / 3 * 2);
+        if 2 * same >= text.len() || periods.any(|(at, same)| at + same == text.len()) {
+            return Ok(from);
+        }
+        let twice = &again[said.trim_start().len()..];
+        let exact = self.join(Outcome::Exact, self.base.text().len(), "", from, 0);
+        let is_clear = exact.is_err() || bits >= 2 * ENOUGH;
+        if is_clear && !twice.trim_start().starts_with(text) {
+            return Ok(self.fragment.len() - twice.len());
+        }
+        let shorter = said.chars().count();
+        Err(Outcome::Ambiguous {
+            shorter,
+            longer: 2 * shorter,
+        })
+    }
 
+    /// The answer is expected to start at the cut: only clear evidence speaks against that.
+    fn at_the_cut(&self, protocol: Protocol) -> Option<Result<Join<'f>, Outcome>> {
+        if !matches!(protocol, Protocol::Prefill | Protocol::AtCut) {
+            return None;
+        }
+        let exact = self.join(Outcome::Exact, self.base.text().len(), "", 0, 0);
+        let exact = exact.ok()?;
+        if protocol == Protocol::AtCut && !self.begins_the_document_again() {
+            return Some(self.progress(exact));
+        }
+        let (restarts, falls_short) = self.restarts();
+        let repeats = falls_short.is_some_and(|bits| bits >= ENOUGH + PREFILLED)
+            && !self.is_period(0, self.fragment.len());
+        if repeats {
+            return Some(Err(Outcome::Repeat));
+        }
+        let is_clear = |restart: &Candidate<'_>| {
+            restart.join.outcome == Outcome::Resumed
+                && restart.bits >= ENOUGH + PREFILLED
+                && !self.is_period(0, restart.from)
+        };
+        if let Some(restart) = restarts.into_iter().find(is_clear) {
+            return Some(self.progress(restart.join));
+        }
+        if self.base.scanner().is_in_string() && self.is_talk_at_once() {
+            return Some(Err(Outcome::NoMatch(Mismatch::Talk)));
+        }
+        Some(self.progress(exact))
+    }
+
+    /// What the fragment has in common with the base decides, if it says enough; else the joins
+    /// that say less are left.
+    fn by_evidence(
+        &self,
+        was_asked: bool,
+    ) -> ControlFlow<Result<Join<'f>, Outcome>, Vec<Candidate<'f>>> {
+        let (candidates, falls_short) = self.candidates();
+        if falls_short || self.is_repeat() {
+            return ControlFlow::Break(Err(Outcome::Repeat));
+        }
+        if candidates.first().is_none_or(|best| best.bits < ENOUGH) {
+            return ControlFlow::Continue(candidates);
+        }
+        ControlFlow::Break(self.choose(candidates, was_asked))
+    }
+
+    /// A document of the missing items, if little is in common otherwise.
+    fn by_remainder(&self) -> Option<Result<Join<'f>, Outcome>> {
+        let remainder = match self.remainder()? {
+            Ok(remainder) => remainder,
+            Err(outcome) => return Some(Err(outcome)),
+        };
+        let (candidates, _) = self.candidates();
+        let place = self.place_in_document(&remainder);
+        let rival = candidates.into_iter().find(|rival| {
+            rival.join.repeated > COINCIDENCE
+                && rival.bits + ENOUGH > remainder.bits
+                && self.place_in_document(rival) != place
+        });
+        Some(match rival {
+            Some(rival) => Err(Outcome::Ambiguous {
+                shorter: remainder.join.repeated.min(rival.join.repeated),
+                longer: remainder.join.repeated.max(rival.join.repeated),
+            }),
+            None => self.progress(remainder.join),
+        })
+    }
+
+    /// All joins after something that the fragment has in common with the base, the one that says
+    /// most first, and whether the fragment begins again and ends before the cut.
+    fn candidates(&self) -> (Vec<Candidate<'f>>, bool) {
+        let (restarts, falls_short) = self.restarts();
         let mut candidates: Vec<Candidate<'f>> = Vec::new();
         for candidate in self.overlaps().into_iter().chain(restarts) {
             let place = self.place_in_document(&candidate);
@@ -134,35 +261,12 @@ impl<'f> Attempt<'_, 'f> {
                 .iter_mut()
                 .find(|known| self.place_in_document(known) == place);
             match known {
-                Some(known) => known.matched = known.matched.max(candidate.matched),
+                Some(known) => known.bits = known.bits.max(candidate.bits),
                 None => candidates.push(candidate),
             }
         }
-        candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.matched));
-
-        if falls_short.is_some() || self.is_repeat() {
-            return Err(Outcome::Repeat);
-        }
-        if candidates
-            .first()
-            .is_some_and(|best| best.matched >= LONG_ENOUGH)
-        {
-            let expected = options.expected_overlap.filter(|text| !text.is_empty());
-            if let Some(asked) = expected.and_then(|text| self.with_more(&mut candidates, text)) {
-                return self.progress(asked.join);
-            }
-            return self.choose(candidates, exact.is_ok());
-        }
-        if let Some(decision) = self.remainder() {
-            return decision.and_then(|remainder| self.progress(remainder.join));
-        }
-        match exact {
-            Ok(exact) => self.by_position(exact, &candidates, options.protocol),
-            Err(syntax_error) if candidates.is_empty() || self.stands_alone() => {
-                Err(Outcome::NoMatch(Mismatch::NotJson(syntax_error)))
-            }
-            Err(_) => self.choose_short(candidates),
-        }
+        candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.bits));
+        (candidates, falls_short.is_some())
     }
 
     /// Candidates with the same place in the fragment give the same document, whatever led to
@@ -177,89 +281,82 @@ impl<'f> Attempt<'_, 'f> {
         }
     }
 
-    /// The only candidate that has repeated what was asked for, and more before it. Where the text
-    /// repeats itself, that may as well be less of it and something new.
-    fn with_more(
-        &self,
-        candidates: &mut Vec<Candidate<'f>>,
-        expected: &str,
-    ) -> Option<Candidate<'f>> {
-        let has_expected = |candidate: &Candidate<'_>| {
-            let repeated = &self.fragment[..candidate.from];
-            candidate.join.outcome == Outcome::Overlap && repeated.ends_with(expected)
-        };
-        let at = candidates.iter().position(has_expected)?;
-        let others = candidates
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != at);
-        let is_only = others
-            .into_iter()
-            .all(|(_, other)| other.matched < LONG_ENOUGH);
-        is_only.then(|| candidates.swap_remove(at))
-    }
-
-    /// Takes the longest candidate if nothing speaks for another one.
-    fn choose(
-        &self,
-        candidates: Vec<Candidate<'f>>,
-        exact_is_lawful: bool,
-    ) -> Result<Join<'f>, Outcome> {
+    /// Takes the candidate that says most if nothing speaks for another one.
+    fn choose(&self, candidates: Vec<Candidate<'f>>, was_asked: bool) -> Result<Join<'f>, Outcome> {
         let mut candidates = candidates.into_iter();
-        let Some(best) = candidates.next() else {
+        let Some(mut best) = candidates.next() else {
             return Err(Outcome::Repeat);
         };
-        let longer = best.matched;
+        let longer = best.join.repeated;
+        let ambiguous = |shorter| Err(Outcome::Ambiguous { shorter, longer });
         // What begins like the base's end may also be a document with only the missing items.
         let place = self.place_in_document(&best);
         if let Some(Ok(remainder)) = self.remainder()
             && self.place_in_document(&remainder) != place
-            && longer < remainder.matched + CLEAR_LEAD
+            && best.bits < remainder.bits + ENOUGH
         {
-            return Err(Outcome::Ambiguous {
-                shorter: remainder.matched.min(longer),
-                longer: remainder.matched.max(longer),
-            });
+            return ambiguous(remainder.join.repeated.min(longer));
         }
-        let beginning = self.said_of_the_beginning();
-        if beginning > longer {
-            return Err(Outcome::Ambiguous {
-                shorter: longer,
-                longer: beginning,
-            });
+        if self.said_of_the_beginning() > best.bits {
+            return ambiguous(0);
         }
         for rival in candidates {
-            let lead = longer - rival.matched;
-            let is_close = rival.matched >= LONG_ENOUGH && lead < CLEAR_LEAD;
-            if is_close || self.is_period(rival.from, best.from) {
-                return Err(Outcome::Ambiguous {
-                    shorter: rival.matched,
-                    longer,
-                });
+            if best.bits < rival.bits + ENOUGH || self.is_period(rival.from, best.from) {
+                return ambiguous(rival.join.repeated.min(longer));
             }
         }
-        let is_weak = best.join.outcome == Outcome::Reformatted && longer < 2 * LONG_ENOUGH;
-        let is_digits = self.fragment[..best.from]
-            .bytes()
-            .all(|byte| byte.is_ascii_digit());
-        let may_be_exact =
-            exact_is_lawful && (is_weak || is_digits || self.is_period(0, best.from));
-        if may_be_exact || self.begins_with_equal_items() {
-            return Err(Outcome::Ambiguous { shorter: 0, longer });
+        let exact = self.join(Outcome::Exact, self.base.text().len(), "", 0, 0);
+        if exact.is_ok() {
+            let is_weak = best.join.outcome == Outcome::Reformatted && best.bits < 2 * ENOUGH;
+            let is_digits = self.fragment[..best.from]
+                .bytes()
+                .all(|byte| byte.is_ascii_digit());
+            // An item may be equal to the last one.
+            let is_item = best.join.outcome != Outcome::Resumed
+                && !self.ends_in_token()
+                && self.base.scanner().is_in_array()
+                && (was_asked || self.first_value_stands_before(best.from));
+            if is_weak || is_digits || is_item || self.is_period(0, best.from) {
+                return ambiguous(0);
+            }
+        }
+        if self.begins_with_equal_items() {
+            return ambiguous(0);
+        }
+        if best.join.outcome == Outcome::Overlap {
+            let from = self.after_doubling(best.from, &self.fragment[..best.from], best.bits)?;
+            if from > best.from {
+                let base_len = self.base.text().len();
+                let join = self.join(Outcome::Overlap, base_len, "", from, longer);
+                best.join = join.map_err(|error| Outcome::NoMatch(Mismatch::NotJson(error)))?;
+            }
         }
         self.progress(best.join)
     }
 
-    /// How many characters of the base's very beginning the fragment begins with. If there are
-    /// more than it has of the base's end, it is a document begun anew that says something else.
-    fn said_of_the_beginning(&self) -> usize {
+    /// Whether the fragment's first value stands in the base before what the fragment repeats.
+    fn first_value_stands_before(&self, repeated: usize) -> bool {
+        let mut tokens = Tokens::new(self.fragment, 0, false);
+        let Some((start, end)) = read_value(&mut tokens) else {
+            return false;
+        };
+        let text = self.base.text();
+        let window = text.ceil_char_boundary(text.len().saturating_sub(REPEAT_WINDOW));
+        let before = text.floor_char_boundary(text.len().saturating_sub(repeated).max(window));
+        self.count(before - window);
+        text[window..before].contains(&self.fragment[start..end])
+    }
+
+    /// What the base's very beginning says as far as the fragment begins with it. If that is more
+    /// than it has of the base's end, it is a document begun anew that says something else.
+    fn said_of_the_beginning(&self) -> u32 {
         let said = Tokens::new(self.base.text(), 0, false)
             .zip(Tokens::new(self.fragment, 0, false))
             .take_while(|(known, again)| known == again && !known.endless && !again.endless)
-            .map(|(_, again)| again.characters())
-            .sum();
+            .last()
+            .map_or(0, |(known, _)| known.end);
         self.count(said);
-        said
+        self.evidence.of(0, said)
     }
 
     /// Takes the only short candidate, since no other join is lawful.
@@ -273,8 +370,8 @@ impl<'f> Attempt<'_, 'f> {
             }
             (Some(only), None) => self.progress(only.join),
             (Some(longer), Some(shorter)) => Err(Outcome::Ambiguous {
-                shorter: shorter.matched,
-                longer: longer.matched,
+                shorter: shorter.join.repeated,
+                longer: longer.join.repeated,
             }),
             _ => Err(Outcome::Repeat),
         }
@@ -300,12 +397,18 @@ impl<'f> Attempt<'_, 'f> {
     /// Only the grammar speaks for joining the fragment right at the cut.
     fn by_position(
         &self,
-        exact: Join<'f>,
-        short: &[Candidate<'f>],
+        candidates: Vec<Candidate<'f>>,
         protocol: Protocol,
     ) -> Result<Join<'f>, Outcome> {
+        let exact = match self.join(Outcome::Exact, self.base.text().len(), "", 0, 0) {
+            Ok(exact) => exact,
+            Err(syntax_error) if candidates.is_empty() || self.stands_alone() => {
+                return Err(Outcome::NoMatch(Mismatch::NotJson(syntax_error)));
+            }
+            Err(_) => return self.choose_short(candidates),
+        };
         let place = self.base.scanner().place();
-        let repeated = short.first().map_or(0, |candidate| candidate.matched);
+        let repeated = candidates.first().map_or(0, |short| short.join.repeated);
         let ambiguous = Err(Outcome::Ambiguous {
             shorter: 0,
             longer: repeated,
@@ -324,16 +427,29 @@ impl<'f> Attempt<'_, 'f> {
             {
                 Err(Outcome::NoMatch(Mismatch::NothingRepeated))
             }
-            Some(CutPlace::String | CutPlace::Escape | CutPlace::Key) if repeated > COINCIDENCE => {
+            Some(CutPlace::String | CutPlace::Escape | CutPlace::Key)
+                if repeated > COINCIDENCE || self.begins_the_word_again() =>
+            {
                 ambiguous
             }
             Some(CutPlace::String | CutPlace::Escape | CutPlace::Key) => self.progress(exact),
             _ if repeated > 0 => ambiguous,
+            _ if self.is_like_the_document() || self.said_of_the_beginning() >= ENOUGH => {
+                Err(Outcome::NoMatch(Mismatch::Restart))
+            }
             _ if self.stands_alone() && !self.is_next_record() => {
                 Err(Outcome::NoMatch(Mismatch::Foreign))
             }
             _ => self.progress(exact),
         }
+    }
+
+    /// Whether the fragment begins with the word in which the base stops.
+    fn begins_the_word_again(&self) -> bool {
+        let text = self.base.text();
+        let before = text.trim_end_matches(char::is_alphanumeric);
+        let word = &text[before.len()..];
+        !word.is_empty() && self.fragment.starts_with(word)
     }
 
     /// Whether what a join adds ends the string in which the base stops and goes on with
@@ -371,11 +487,8 @@ impl<'f> Attempt<'_, 'f> {
     /// Whether the fragment begins a record like the one before it in the same array.
     fn is_next_record(&self) -> bool {
         let scanner = self.base.scanner();
-        let in_array = scanner
-            .open_frames()
-            .next()
-            .is_some_and(|f| f.container == Container::Array);
-        let Some((start, end)) = scanner.elements().1.filter(|_| in_array) else {
+        let previous = scanner.elements().1.filter(|_| scanner.is_in_array());
+        let Some((start, end)) = previous else {
             return false;
         };
         let sibling = Tokens::new(&self.base.text()[..end], start, false);
@@ -400,7 +513,8 @@ impl<'f> Attempt<'_, 'f> {
         let fragment = self.fragment.trim_start().as_bytes();
         let base = self.base.text().trim_start().as_bytes();
         let same = fragment.iter().zip(base).take_while(|(a, b)| a == b);
-        same.count() >= CLEAR_LEAD
+        let blank = self.base.text().len() - base.len();
+        self.evidence.of(blank, blank + same.count()) >= ENOUGH
     }
 
     /// Whether the whole fragment stands in the base already.

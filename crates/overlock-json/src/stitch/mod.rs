@@ -5,10 +5,12 @@
 //! of the question. A wrong document that looks right is worse than a refusal.
 
 mod decide;
+mod evidence;
 mod overlap;
 mod period;
 mod remainder;
 mod restart;
+mod slips;
 mod unwrap;
 
 use std::borrow::Cow;
@@ -18,7 +20,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::extract::clean_encoding;
 use crate::partial_document::{PartialDocument, whole_characters};
-use crate::scan::{SyntaxError, SyntaxErrorKind};
+use crate::repair::Fix;
+use crate::scan::{Scanner, SyntaxError, SyntaxErrorKind};
+use crate::streaming_document::doubtful_len;
+pub(crate) use evidence::{ENOUGH, Evidence};
 
 /// What the model was asked to begin its answer with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -88,6 +93,9 @@ pub enum Mismatch {
     /// The fragment is JSON in its own right, and nothing ties it to the base.
     #[error("the fragment is a document of its own that has nothing of the base")]
     Foreign,
+    /// The fragment begins the document again and says something else.
+    #[error("the fragment begins the document again with other content")]
+    Restart,
     /// Joined at the cut, the text is not JSON.
     #[error("joined at the cut, the text would not be JSON: {0} of the joined text")]
     NotJson(SyntaxError),
@@ -168,7 +176,16 @@ pub fn stitch<T: AsRef<[u8]> + ?Sized>(
 
     let scanned = Cell::new(0);
     let offset = base.text().len();
-    match decide::decide(base, fragment, options, &scanned) {
+    let retyped = unwrap::with_plain_quotes(fragment);
+    let decision = decide::decide(base, fragment, options, &scanned);
+    let decision = match retyped.as_deref() {
+        Some(retyped) => decide::decide(base, retyped, options, &scanned)
+            .ok()
+            .filter(|join| !matches!(&decision, Ok(plain) if plain.is_as_good_as(join)))
+            .map_or(decision, Ok),
+        None => decision,
+    };
+    match decision {
         Ok(join) => {
             let seam = Seam {
                 outcome: join.outcome,
@@ -183,8 +200,9 @@ pub fn stitch<T: AsRef<[u8]> + ?Sized>(
             let half_character = if reaches_end { half_character } else { &[] };
             base.grow(
                 join.base_len,
-                [join.separator, join.addition],
+                [join.separator, &join.addition],
                 half_character,
+                join.fixes,
             );
             seam
         }
@@ -204,17 +222,30 @@ struct Join<'f> {
     /// How much of the base is kept: all but half an escape that the fragment writes anew.
     base_len: usize,
     separator: &'static str,
-    addition: &'f str,
+    addition: Cow<'f, str>,
+    /// What was mended in it.
+    fixes: Vec<Fix>,
     /// How many characters of the fragment the base has already.
     repeated: usize,
     /// Where the text would end, without half an escape.
     end: usize,
+    /// Whether it would end in a string.
+    is_in_string: bool,
+    /// Whether it ends before a slip that leaves a choice.
+    is_spoilt: bool,
+}
+
+impl Join<'_> {
+    /// Whether it is as good as another join of the same text with other quotes.
+    fn is_as_good_as(&self, other: &Self) -> bool {
+        (!self.is_in_string || other.is_in_string) && (!self.is_spoilt || other.is_spoilt)
+    }
 }
 
 /// A join after something that the base and the fragment have in common.
 struct Candidate<'f> {
-    /// How many characters that is.
-    matched: usize,
+    /// What that says.
+    bits: u32,
     /// Where in the fragment the new text begins.
     from: usize,
     join: Join<'f>,
@@ -224,6 +255,9 @@ struct Candidate<'f> {
 struct Attempt<'b, 'f> {
     base: &'b PartialDocument<'b>,
     fragment: &'f str,
+    /// Whether slips of syntax are mended.
+    mends: bool,
+    evidence: &'b Evidence<'b>,
     /// How many bytes all attempts have looked at.
     scanned: &'b Cell<usize>,
 }
@@ -242,7 +276,67 @@ impl<'f> Attempt<'_, 'f> {
         from: usize,
         repeated: usize,
     ) -> Result<Join<'f>, SyntaxError> {
-        let mut addition = &self.fragment[from..];
+        let addition = &self.fragment[from..];
+        let (addition, fixes, scanner) = match self.read_on(base_len, separator, addition) {
+            Ok((len, scanner)) => (Cow::Borrowed(&addition[..len]), Vec::new(), scanner),
+            Err(syntax_error) => {
+                let mended = self
+                    .mends
+                    .then(|| self.mended(base_len, addition))
+                    .flatten();
+                let (mut mended, fixes) = mended.ok_or(syntax_error)?;
+                let (len, scanner) = self.read_on(base_len, separator, &mended)?;
+                mended.truncate(len);
+                (Cow::Owned(mended), fixes, scanner)
+            }
+        };
+        Ok(Join {
+            outcome,
+            base_len,
+            separator,
+            addition,
+            fixes,
+            repeated,
+            end: scanner.whole_text_end(),
+            is_in_string: scanner.is_in_string(),
+            is_spoilt: false,
+        })
+    }
+
+    /// Joins as much of the fragment from a byte on as comes before a slip that leaves a choice,
+    /// and as no reading of the slip can change.
+    fn join_up_to_slip(&self, from: usize, repeated: usize) -> Result<Join<'f>, SyntaxError> {
+        let addition = &self.fragment[from..];
+        let base_len = self.base.text().len();
+        let mut scanner = self.base.scanner().clone();
+        scanner.feed(addition.as_bytes());
+        let valid = addition.floor_char_boundary(scanner.offset() - base_len);
+        let mut scanner = self.base.scanner().clone();
+        scanner.feed(&addition.as_bytes()[..valid]);
+        let doubtful = doubtful_len(scanner.place(), &addition[..valid]);
+        let kept = &addition[..valid - doubtful];
+        let (_, scanner) = self.read_on(base_len, "", kept)?;
+        Ok(Join {
+            outcome: Outcome::Overlap,
+            base_len,
+            separator: "",
+            addition: Cow::Borrowed(kept),
+            fixes: Vec::new(),
+            repeated,
+            end: scanner.whole_text_end(),
+            is_in_string: scanner.is_in_string(),
+            is_spoilt: true,
+        })
+    }
+
+    /// Reads an addition from the base on: how much of it belongs to the document, and the
+    /// scanner after it.
+    fn read_on(
+        &self,
+        base_len: usize,
+        separator: &str,
+        addition: &str,
+    ) -> Result<(usize, Scanner), SyntaxError> {
         // Each of these bytes may close a container that the base has opened, and no other.
         let closers = addition
             .bytes()
@@ -256,25 +350,18 @@ impl<'f> Attempt<'_, 'f> {
         scanner.feed(separator.as_bytes());
         scanner.feed(addition.as_bytes());
         self.count(addition.len());
-        if let Some(syntax_error) = scanner.syntax_error().copied() {
-            let read = scanner.offset() - base_len - separator.len();
-            if syntax_error.kind != SyntaxErrorKind::TrailingText
-                || !unwrap::is_prose(&addition[read..])
-            {
-                return Err(syntax_error);
-            }
-            addition = addition[..read].trim_end();
-            scanner = start;
-            scanner.feed(separator.as_bytes());
-            scanner.feed(addition.as_bytes());
+        let Some(syntax_error) = scanner.syntax_error().copied() else {
+            return Ok((addition.len(), scanner));
+        };
+        let read = scanner.offset() - base_len - separator.len();
+        if syntax_error.kind != SyntaxErrorKind::TrailingText
+            || !unwrap::is_prose(&addition[read..])
+        {
+            return Err(syntax_error);
         }
-        Ok(Join {
-            outcome,
-            base_len,
-            separator,
-            addition,
-            repeated,
-            end: scanner.whole_text_end(),
-        })
+        let document = addition[..read].trim_end();
+        start.feed(separator.as_bytes());
+        start.feed(document.as_bytes());
+        Ok((document.len(), start))
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{Attempt, Candidate, Outcome};
 use crate::borders::common_prefixes;
-use crate::strings::code_points;
 
 /// The overlap is looked for in this many bytes at the end of the base.
 const WINDOW: usize = 32 * 1024;
@@ -34,35 +33,26 @@ impl<'f> Attempt<'_, 'f> {
             .filter(|n| fragment.is_char_boundary(*n))
             .take(MOST_TRIED)
         {
-            let characters = fragment[..len].chars().count();
+            if self.scanned.get() > limit {
+                break;
+            }
+            let overlap = &fragment[..len];
+            if !self.base.scanner().is_in_string() && overlap.trim().is_empty() {
+                continue;
+            }
+            let characters = overlap.chars().count();
             let Ok(join) = self.join(Outcome::Overlap, base.len(), "", len, characters) else {
                 continue;
             };
-            let matched = weight(&fragment[..len], self.base.scanner().is_in_string());
-            if matched == 0 {
-                continue;
-            }
             overlaps.push(Candidate {
-                matched,
+                bits: self.evidence.since(base.len() - len),
                 from: len,
                 join,
             });
-            if overlaps.len() == 2 || self.scanned.get() > limit {
+            if overlaps.len() == 2 {
                 break;
             }
         }
         overlaps
     }
-}
-
-/// How many characters of an overlap count: an escape sequence is one, however it is spelled, and
-/// outside of strings so is a run of white space, and at the ends nothing.
-fn weight(overlap: &str, in_string: bool) -> usize {
-    if in_string {
-        return code_points(overlap).count();
-    }
-    let words = overlap
-        .split_whitespace()
-        .map(|word| word.chars().count() + 1);
-    words.sum::<usize>().saturating_sub(1)
 }

@@ -4,8 +4,10 @@
 //! repetition again or the next one, and nothing in the two texts says which.
 
 use super::Attempt;
-use super::decide::LONG_ENOUGH;
 use crate::tokens::{Token, Tokens};
+
+/// Fewer characters come again all the time.
+const SHORTEST_REFRAIN: usize = 8;
 
 /// The end of a period may differ: the last item of an array has no comma after it.
 const RAGGED_END: usize = 2;
@@ -27,13 +29,12 @@ impl Attempt<'_, '_> {
     }
 
     /// Whether the shorter overlap comes again in the longer one, with the same text after it
-    /// each time: then it is a refrain, and tells nothing of where one is. A few characters come
-    /// again all the time.
+    /// each time: then it is a refrain, and tells nothing of where one is.
     fn repeats_itself(&self, shorter: usize, longer: usize) -> bool {
         let fragment = self.fragment.as_bytes();
         let overlap = &self.fragment[..shorter];
         let mut at = 0;
-        while shorter >= LONG_ENOUGH && at < longer {
+        while shorter >= SHORTEST_REFRAIN && at < longer {
             let next = self.fragment.ceil_char_boundary(at + 1);
             let Some(found) = self.fragment[next..].find(overlap) else {
                 return false;

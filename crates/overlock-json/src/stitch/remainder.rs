@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::decide::{CLEAR_LEAD, LONG_ENOUGH};
-use super::{Attempt, Candidate, Outcome};
+use super::evidence::ENOUGH;
+use super::{Attempt, Candidate, Mismatch, Outcome};
 use crate::cut::CutPlace;
 use crate::scan::{Container, Coordinate, Frame};
 use crate::strings::decode;
@@ -15,6 +15,9 @@ use crate::tokens::{Token, TokenKind, Tokens};
 
 /// A wrapper deeper than this is not looked for.
 const DEEPEST_WRAPPER: usize = 16;
+
+/// So many members after the items are looked up in the base.
+const MOST_KEYS: usize = 16;
 
 impl<'b, 'f> Attempt<'b, 'f> {
     /// The join of the items that were missing; nothing if the fragment is no such document.
@@ -47,15 +50,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
         }
         // Saying again what was cut is proof; where nothing was to be said again, two readings
         // are one too many.
-        found.sort_by_key(|one| std::cmp::Reverse(one.as_ref().map_or(0, |c| c.matched)));
+        found.sort_by_key(|one| std::cmp::Reverse(one.as_ref().map_or(0, |c| c.bits)));
         let mut found = found.into_iter();
         let best = found.next()?;
         let place = |c: &Candidate<'_>| (c.join.separator, c.join.addition.as_ptr());
         let rival = found.find(|other| match (&best, other) {
-            (Ok(best), Ok(other)) => {
-                best.matched - other.matched < LONG_ENOUGH && place(best) != place(other)
-            }
-            (Ok(best), Err(_)) => best.matched < LONG_ENOUGH,
+            (Ok(best), Ok(other)) => best.bits - other.bits < ENOUGH && place(best) != place(other),
+            (Ok(best), Err(_)) => best.bits < ENOUGH,
             (Err(_), _) => false,
         });
         Some(match (best, rival) {
@@ -143,7 +144,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
 
     /// Where the values of the base's object that opens at a byte are, as far as they are whole.
     /// All at once: looking each of them up from the start would take the square of the time.
-    fn members_of(&self, opener: usize) -> HashMap<Cow<'b, str>, (usize, usize)> {
+    pub(super) fn members_of(&self, opener: usize) -> HashMap<Cow<'b, str>, (usize, usize)> {
         let text = self.base.text();
         self.count(text.len() - opener);
         let mut tokens = Tokens::new(text, opener + 1, false);
@@ -187,19 +188,26 @@ impl<'b, 'f> Attempt<'b, 'f> {
             // The element that was cut must come again, and from there on go further.
             let open = frames.get(level + 1).map(|frame| frame.opener);
             let element = open.or(scanner.elements().0)?;
-            let (from, base_len, matched) = self.compare_from(element, items).ok()?;
+            // What is like the beginning of the array, or has a member again, begins it all again.
+            let is_like = |at| self.likeness(&frames[level..=level], element, at) >= ENOUGH;
+            let ambiguous = |longer| Some(Err(Outcome::Ambiguous { shorter: 0, longer }));
+            let Ok((from, base_len, matched)) = self.compare_from(element, items) else {
+                let restart = Err(Outcome::NoMatch(Mismatch::Restart));
+                return is_like(items).then_some(restart);
+            };
             let array = frames[level].opener;
-            if !is_tied && !innermost && matched < LONG_ENOUGH {
+            let bits = self.evidence.since(element);
+            if !is_tied && !innermost && bits < ENOUGH {
                 return None;
             }
-            let is_clear = matched >= CLEAR_LEAD;
-            if !is_clear && self.stands_in_array(array, element, items)
+            if bits < ENOUGH
+                || bits < 2 * ENOUGH && self.stands_in_array(array, element, items)
                 || self.begins_anew(array, element, items)
+                || is_like(items)
+                || self.after_value(items).is_some_and(is_like)
+                || self.has_members_again(&frames[..=level], items)
             {
-                return Some(Err(Outcome::Ambiguous {
-                    shorter: 0,
-                    longer: matched,
-                }));
+                return ambiguous(matched);
             }
             if !is_tied && !self.begins_like(Tokens::new(text, element, false), items) {
                 return None;
@@ -207,11 +215,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let join = self
                 .join(Outcome::Remainder, base_len, "", from, matched)
                 .ok()?;
-            return Some(Ok(Candidate {
-                matched,
-                from,
-                join,
-            }));
+            return Some(Ok(Candidate { bits, from, join }));
         }
         let first = Tokens::new(self.fragment, items, false).next()?;
         let previous = scanner.elements().1;
@@ -229,7 +233,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
             };
             let end = text[..end].trim_end_matches([' ', '\n', '\r', '\t']).len();
             // The last item once more, or the first one: a repetition, or a document begun anew.
-            if same_as(start, end) || self.begins_anew(opener, text.len(), first.start) {
+            if same_as(start, end)
+                || self.begins_anew(opener, text.len(), first.start)
+                || self.likeness(&frames[level..=level], text.len(), first.start) >= ENOUGH
+                || self.has_members_again(&frames[..=level], first.start)
+            {
                 return Some(Err(Outcome::Ambiguous {
                     shorter: 0,
                     longer: 0,
@@ -249,10 +257,47 @@ impl<'b, 'f> Attempt<'b, 'f> {
             .join(Outcome::Remainder, text.len(), separator, first.start, 0)
             .ok()?;
         Some(Ok(Candidate {
-            matched: 0,
+            bits: 0,
             from: first.start,
             join,
         }))
+    }
+
+    /// Whether the fragment goes on after the items with members that the base has already in the
+    /// containers around them.
+    fn has_members_again(&self, frames: &[Frame<'b>], items: usize) -> bool {
+        let mut tokens = Tokens::new(self.fragment, items, false).peekable();
+        let (mut depth, mut keys) = (frames.len(), 0);
+        while let Some(token) = tokens.next() {
+            if token.is_mark("{[") {
+                depth += 1;
+            } else if token.is_mark("}]") {
+                depth -= 1;
+            }
+            let Some(last) = depth.checked_sub(1) else {
+                return false;
+            };
+            let is_key = token.kind == TokenKind::String
+                && tokens.peek().is_some_and(|next| next.is_mark(":"));
+            if is_key && depth < frames.len() && keys < MOST_KEYS {
+                let members = self.members_of(frames[last].opener);
+                if members.contains_key(&decode(token.raw.as_bytes())) {
+                    return true;
+                }
+                keys += 1;
+            }
+        }
+        false
+    }
+
+    /// Where the next item begins in the fragment after one that begins at a byte.
+    fn after_value(&self, item: usize) -> Option<usize> {
+        let mut tokens = Tokens::new(self.fragment, item, false);
+        read_value(&mut tokens)?;
+        tokens
+            .next()
+            .filter(|token| token.is_mark(","))
+            .map(|comma| comma.end)
     }
 
     /// Whether the item at a byte of the fragment is one of those that the base's array has had
@@ -301,7 +346,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
     }
 }
 
-fn opens(token: &Token<'_>, container: Container) -> bool {
+pub(super) fn opens(token: &Token<'_>, container: Container) -> bool {
     token.is_mark(match container {
         Container::Object => "{",
         Container::Array => "[",
@@ -309,7 +354,7 @@ fn opens(token: &Token<'_>, container: Container) -> bool {
 }
 
 /// Reads one value and says where it begins and ends.
-fn read_value(tokens: &mut Tokens<'_>) -> Option<(usize, usize)> {
+pub(super) fn read_value(tokens: &mut Tokens<'_>) -> Option<(usize, usize)> {
     let first = tokens.next()?;
     let (mut last, mut depth) = (first, 0_usize);
     loop {

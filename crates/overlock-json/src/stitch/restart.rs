@@ -3,12 +3,14 @@
 //! Token by token: with other white space, other escapes or other number spelling, from the
 //! middle of the base or from the beginning of a container that holds the cut.
 
-use super::decide::LONG_ENOUGH;
+use super::evidence::ENOUGH;
+use super::remainder::{opens, read_value};
 use super::{Attempt, Candidate, Outcome};
 use crate::borders::common_prefixes;
 use crate::cut::CutPlace;
 use crate::plain;
-use crate::strings::code_points;
+use crate::scan::{Container, Coordinate, Frame};
+use crate::strings::{code_points, decode};
 use crate::tokens::{Token, TokenKind, Tokens, is_inside_string};
 
 /// Text said again is looked for in this many bytes at the end of the base.
@@ -20,19 +22,23 @@ const MOST_OFFERS: usize = 8;
 /// So many of the innermost and of the outermost containers are looked at for a restart.
 const MOST_FRAMES: usize = 16;
 
+/// So many items at the beginning may be missing in a document that is begun again.
+const MOST_LEFT_OUT: usize = 4;
+/// So many tokens are compared to tell whether a document is begun again.
+const MOST_COMPARED: usize = 400;
+
 /// What looking for restarts has shown.
 #[derive(Default)]
 struct Restarts<'f> {
     found: Vec<Candidate<'f>>,
-    /// The fragment begins again with so many characters of the base and ends before it comes to
-    /// the cut.
-    falls_short: Option<usize>,
+    /// The fragment begins again with so many bits of the base and ends before it comes to the cut.
+    falls_short: Option<u32>,
 }
 
 /// How a fragment that begins again departs from the base.
 pub(super) enum Difference {
     /// It ends before it comes to the cut.
-    FallsShort { matched: usize },
+    FallsShort { bits: u32 },
     /// It says something else.
     Other,
 }
@@ -46,9 +52,9 @@ struct Tail<'b> {
 }
 
 impl<'b, 'f> Attempt<'b, 'f> {
-    /// Every way in which the fragment says the end of the base again, and how many characters it
-    /// repeats if it begins to but ends before it comes to the cut.
-    pub(super) fn restarts(&self) -> (Vec<Candidate<'f>>, Option<usize>) {
+    /// Every way in which the fragment says the end of the base again, and how many bits it repeats
+    /// if it begins to but ends before it comes to the cut.
+    pub(super) fn restarts(&self) -> (Vec<Candidate<'f>>, Option<u32>) {
         let mut restarts = Restarts::default();
         let window = self.window_start();
         let tail = self.tail_from(window);
@@ -126,9 +132,14 @@ impl<'b, 'f> Attempt<'b, 'f> {
                 if offers > MOST_OFFERS {
                     break;
                 }
-                let matched = &tokens[..headless.len() + count];
-                let start = tail.tokens.get(start).map(|token| token.start);
-                self.offer(start, tail.half.as_ref(), &tokens, matched.len(), restarts);
+                let count = headless.len() + count;
+                let first = tail.tokens.get(start).or(tail.half.as_ref());
+                // Of a token that came without its beginning, about as much as came.
+                let start = first.map_or(self.base.text().len(), |first| match headless {
+                    [head] => first.end.saturating_sub(head.end).max(first.start),
+                    _ => first.start,
+                });
+                self.offer(start, tail.half.as_ref(), &tokens, count, restarts);
             }
         }
     }
@@ -142,10 +153,9 @@ impl<'b, 'f> Attempt<'b, 'f> {
         if !string.raw.contains('\\') && !half.raw.contains('\\') {
             return;
         }
-        let said: Vec<u32> = code_points(self.whole_content(half))
-            .map(|(c, _)| c)
-            .collect();
-        let said = &said[said.len().saturating_sub(WINDOW / 4)..];
+        let written: Vec<(u32, usize)> = code_points(self.whole_content(half)).collect();
+        let written = &written[written.len().saturating_sub(WINDOW / 4)..];
+        let said: Vec<u32> = written.iter().map(|(character, _)| *character).collect();
         let again: Vec<(u32, usize)> = code_points(string.raw).take(said.len()).collect();
         let sequence: Vec<Option<u32>> = again
             .iter()
@@ -162,8 +172,10 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let from = again[length - 1].1;
             let base_len = self.base.scanner().whole_text_end();
             if let Ok(join) = self.join(Outcome::Reformatted, base_len, "", from, length) {
+                let before = (written.len() - length).checked_sub(1);
+                let start = before.map_or(0, |before| written[before].1);
                 restarts.found.push(Candidate {
-                    matched: length,
+                    bits: self.evidence.since(half.content_start() + start),
                     from,
                     join,
                 });
@@ -189,13 +201,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
             Ok((from, base_len, matched)) => {
                 let join = self.join(Outcome::Resumed, base_len, "", from, matched);
                 restarts.found.extend(join.map(|join| Candidate {
-                    matched,
+                    bits: self.evidence.since(opener),
                     from,
                     join,
                 }));
             }
-            Err(Difference::FallsShort { matched }) => {
-                let falls_short = Some(matched).filter(|matched| *matched >= LONG_ENOUGH);
+            Err(Difference::FallsShort { bits }) => {
+                let falls_short = Some(bits).filter(|bits| *bits >= ENOUGH);
                 restarts.falls_short = restarts.falls_short.max(falls_short);
             }
             Err(Difference::Other) => {}
@@ -217,7 +229,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
         let ends_in_token = self.ends_in_token() || !is_all;
         let mut base = Tokens::new(reached, opener, false).peekable();
         let mut again = Tokens::new(self.fragment, at, false);
-        let (mut matched, mut end) = (0, at);
+        let (mut matched, mut end, mut known) = (0, at, opener);
         let half = loop {
             let Some(token) = base.next() else { break None };
             if ends_in_token && base.peek().is_none() {
@@ -227,10 +239,13 @@ impl<'b, 'f> Attempt<'b, 'f> {
             match again.next() {
                 Some(other) if other == token && !other.endless => {
                     matched += other.characters();
-                    end = other.end;
+                    (end, known) = (other.end, token.end);
                 }
                 Some(other) if !other.endless => return Err(Difference::Other),
-                _ => return Err(Difference::FallsShort { matched }),
+                _ => {
+                    let bits = self.evidence.of(opener, known);
+                    return Err(Difference::FallsShort { bits });
+                }
             }
         };
         if !is_all {
@@ -245,35 +260,110 @@ impl<'b, 'f> Attempt<'b, 'f> {
         ))
     }
 
+    /// Whether the fragment begins like one of the containers that hold the cut, but says something
+    /// else there: a document begun again in other words.
+    pub(super) fn is_like_the_document(&self) -> bool {
+        let scanner = self.base.scanner();
+        if scanner.depth() > MOST_FRAMES {
+            return false;
+        }
+        let mut frames: Vec<Frame<'b>> = scanner.open_frames().collect();
+        frames.reverse();
+        let first = Tokens::new(self.fragment, 0, false).next();
+        first.is_some_and(|first| {
+            (0..frames.len()).any(|level| {
+                opens(&first, frames[level].container)
+                    && self.likeness(&frames[level..], self.base.text().len(), first.end) >= ENOUGH
+            })
+        })
+    }
+
+    /// What the values say that the fragment has from `at` on as the outermost of some containers
+    /// has them up to `end`, if need be without the first items or in another order.
+    pub(super) fn likeness(&self, frames: &[Frame<'b>], end: usize, at: usize) -> u32 {
+        let Some((frame, inner)) = frames.split_first() else {
+            return 0;
+        };
+        let text = &self.base.text()[..end];
+        let start = (frame.opener + 1).min(end);
+        let mut again = Tokens::new(self.fragment, at, false);
+        if frame.container == Container::Array {
+            let mut known = Tokens::new(text, start, false);
+            let shifted = (0..MOST_LEFT_OUT).map(|_| {
+                let bits = self.equal_values(known.clone(), again.clone());
+                let _ = (read_value(&mut known), known.next());
+                bits
+            });
+            return shifted.max().unwrap_or(0);
+        }
+        let members = self.members_of(frame.opener);
+        let open = inner.first().and_then(|frame| frame.coordinate);
+        let mut bits = 0;
+        for _ in 0..MOST_LEFT_OUT {
+            let (Some(key), Some(_colon)) = (again.next(), again.next()) else {
+                break;
+            };
+            let key = decode(key.raw.as_bytes());
+            if let Some((start, end)) = members.get(&key) {
+                bits += self.equal_values(Tokens::new(&text[..*end], *start, false), again.clone());
+            } else if matches!(open, Some(Coordinate::Key(open)) if decode(open) == key)
+                && let Some(opener) = again.clone().next()
+            {
+                bits += self.likeness(inner, end, opener.end);
+            }
+            if read_value(&mut again).is_none() || again.next().is_none() {
+                break;
+            }
+        }
+        bits
+    }
+
+    /// The bits of the values that stand in the same places of the base and of the fragment.
+    fn equal_values(&self, known: Tokens<'_>, again: Tokens<'_>) -> u32 {
+        let mut pairs = known.zip(again).take(MOST_COMPARED).peekable();
+        let mut bits = 0;
+        while let Some((known, again)) = pairs.next() {
+            self.count(known.end - known.start);
+            let is_key = pairs.peek().is_some_and(|(next, _)| next.is_mark(":"));
+            let is_same = known == again && !known.endless
+                || again.endless && known.kind == again.kind && known.raw.starts_with(again.raw);
+            if is_same && known.kind != TokenKind::Mark && !is_key {
+                bits += self
+                    .evidence
+                    .of(known.start, known.end.min(known.start + again.raw.len()));
+            }
+        }
+        bits
+    }
+
     /// Adds the join after `count` of the fragment's tokens, which say the base from `start` on
     /// again, and after the half token of the base.
     fn offer(
         &self,
-        start: Option<usize>,
+        start: usize,
         half: Option<&Token<'b>>,
         tokens: &[Token<'f>],
         count: usize,
         restarts: &mut Restarts<'f>,
     ) {
         let end = count.checked_sub(1).map_or(0, |last| tokens[last].end);
-        let said: usize = tokens[..count].iter().map(Token::characters).sum();
         let Some(from) = self.after_half(half, tokens.get(count), end) else {
             if count > 0 && count == tokens.len() {
+                let end = half.map_or(self.base.text().len(), |half| half.start);
+                let said = self.evidence.of(start, end);
                 restarts.falls_short = restarts.falls_short.max(Some(said));
             }
             return;
         };
-        let matched = said + half.map_or(0, |half| self.half_characters(half));
-        if matched == 0 {
+        if count == 0 && half.is_none_or(|half| self.half_characters(half) == 0) {
             return;
         }
-        let begins_container = start.is_some_and(|start| {
-            self.base
-                .scanner()
-                .open_frames()
-                .take_while(|frame| frame.opener >= start)
-                .any(|frame| frame.opener == start)
-        });
+        let begins_container = self
+            .base
+            .scanner()
+            .open_frames()
+            .take_while(|frame| frame.opener >= start)
+            .any(|frame| frame.opener == start);
         let outcome = if begins_container {
             Outcome::Resumed
         } else {
@@ -288,7 +378,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
             self.fragment[..from].chars().count(),
         ) {
             restarts.found.push(Candidate {
-                matched,
+                bits: self.evidence.since(start),
                 from,
                 join,
             });

@@ -59,11 +59,12 @@ fn an_overlap_that_is_there_as_asked_always_joins() {
 }
 
 /// The silently wrong joins that are known, of so many with a fixed seed. Fewer are welcome here.
+/// The one is a second `]` that closes a container too early, which shows only in what follows.
 const KNOWN_WRONG: [(Mode, &str, usize); 4] = [
-    (Mode::Asked, "to join", 28),
-    (Mode::Asked, "to refuse", 14),
-    (Mode::Auto, "to join", 40),
-    (Mode::Auto, "to refuse", 12),
+    (Mode::Asked, "to join", 1),
+    (Mode::Asked, "to refuse", 0),
+    (Mode::Auto, "to join", 0),
+    (Mode::Auto, "to refuse", 0),
 ];
 
 #[test]
@@ -71,4 +72,9 @@ fn no_more_joins_are_silently_wrong_than_are_known() {
     let findings = run(4_000, 1);
     let wrong = KNOWN_WRONG.map(|(mode, duty, _)| (mode, duty, findings.sums[&(mode, duty)].wrong));
     assert_eq!(wrong, KNOWN_WRONG);
+    let asked = findings.sums[&(Mode::Asked, "to join")];
+    assert!(asked.right * 100 >= asked.joins * 90, "{asked:?}");
+    let streamed_otherwise = findings.rows.values().map(|tally| tally.streamed_otherwise);
+    assert_eq!(streamed_otherwise.sum::<usize>(), 0);
+    assert!(findings.chains.values().all(|tally| tally.wrong == 0));
 }

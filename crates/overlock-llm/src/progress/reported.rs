@@ -70,8 +70,9 @@ pub(crate) fn split_label(answer: &str) -> Option<(&str, &str)> {
 
 /// The last whole number up to 100 in a text that is not part of a longer word.
 fn last_percentage(text: &str) -> Option<u8> {
-    let is_part =
-        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b',' | b'_' | b'-');
+    let is_part = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b',' | b'_' | b'-' | b'/')
+    };
     text.as_bytes()
         .split(|byte| !is_part(byte))
         .filter_map(|word| {
@@ -79,6 +80,7 @@ fn last_percentage(text: &str) -> Option<u8> {
                 .strip_suffix(b".")
                 .or(word.strip_suffix(b","))
                 .unwrap_or(word);
+            let word = word.strip_suffix(b"/100").unwrap_or(word);
             let digits = word.iter().all(u8::is_ascii_digit);
             let number: u8 = std::str::from_utf8(word).ok()?.parse().ok()?;
             (digits && number <= 100).then_some(number)
@@ -102,6 +104,8 @@ mod tests {
         check("Progress: about 45 percent.\n{\"a\": 1}", Some(45));
         check("**PROGRESS:** 0\n{}", Some(0));
         check("PROGRESS: 100 %\n[1]", Some(100));
+        check("PROGRESS: 45/100\n[1]", Some(45));
+        check("45/100\n[1]", Some(45));
         check("Here is more (45%):\n```json\n{\"a\": 1}\n```", Some(45));
         check("About 45 % so far.\n{\"a\": 1}", Some(45));
         check("45\n{\"a\": 1}", Some(45));
@@ -120,6 +124,7 @@ mod tests {
         check("PROGRESS: 45.5\n{}", None);
         check("PROGRESS: 2024-11-05\n{}", None);
         check("PROGRESS: unknown\n{}", None);
+        check("Part 1/2\n{}", None);
         check("", None);
         check("45", None);
     }

@@ -10,7 +10,9 @@ pub(crate) mod value;
 
 use std::collections::BTreeMap;
 
-use overlock_json::{PartialDocument, Protocol, Seam, StitchOptions, StreamingDocument, stitch};
+use overlock_json::{
+    Arrival, PartialDocument, Protocol, Seam, StitchOptions, StreamingDocument, stitch,
+};
 
 use behaviours::Draft;
 pub(crate) use behaviours::{BEHAVIOURS, Behaviour, Duty};
@@ -398,12 +400,13 @@ fn streams_otherwise(
         given.push_str(&arriving.feed(piece));
         rest = later;
     }
+    // A slip can only be mended in all of the answer.
+    let document = match arriving.arrival() {
+        Arrival::Spoilt => answer,
+        _ => arriving.of_document(answer),
+    };
     let mut streamed = base.clone();
-    stitch(
-        &mut streamed,
-        arriving.of_document(answer),
-        &question.options(),
-    );
+    stitch(&mut streamed, document, &question.options());
     if streamed.text() != joined {
         return Some(streamed.text().to_owned());
     }
