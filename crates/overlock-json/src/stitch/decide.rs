@@ -141,9 +141,9 @@ impl<'f> Attempt<'_, 'f> {
             // Another reading may do, or with slips mended.
             Err(_) if !self.mends => None,
             Err(syntax_error) => {
-                let join = self.join_up_to_slip(from, repeated);
-                let no_json = |_| Outcome::NoMatch(Mismatch::NotJson(syntax_error));
-                Some(join.map_err(no_json).and_then(|join| self.progress(join)))
+                let join = self.join_up_to_slip(from, repeated).ok();
+                let join = join.and_then(|join| self.progress(join).ok());
+                Some(join.ok_or(Outcome::NoMatch(Mismatch::NotJson(syntax_error))))
             }
         }
     }
@@ -311,8 +311,12 @@ impl<'f> Attempt<'_, 'f> {
             let is_digits = self.fragment[..best.from]
                 .bytes()
                 .all(|byte| byte.is_ascii_digit());
-            // An item may be equal to the last one.
-            let is_item = best.join.outcome != Outcome::Resumed
+            // An item may be equal to the last one. The container around it is not.
+            let start = self.base.text().len().checked_sub(best.from);
+            let mut frames = self.base.scanner().open_frames();
+            let is_container = best.join.outcome == Outcome::Resumed
+                || frames.any(|frame| Some(frame.opener) == start);
+            let is_item = !is_container
                 && !self.ends_in_token()
                 && self.base.scanner().is_in_array()
                 && (was_asked || self.first_value_stands_before(best.from));
