@@ -23,7 +23,7 @@ enum FenceState {
 }
 
 impl FenceFinder {
-    /// Where the document begins. `text` must be what it was before, and more.
+    /// Where the document begins. `text` must extend that of the last call.
     pub(super) fn find(&mut self, text: &str) -> Option<usize> {
         loop {
             if self.state == FenceState::Json {

@@ -7,7 +7,8 @@ use crate::backend::Retried;
 use crate::progress::MeasuredKpi;
 use crate::strategy::Strategy;
 
-/// One call and its result. A run can be restored from its steps: see [`Continuation::resume`].
+/// One call and its result. A run can be restored from its steps: see
+/// [`Continuation::resume`](super::Continuation::resume).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// The number of the call, from 1.

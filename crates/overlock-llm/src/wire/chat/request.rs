@@ -31,8 +31,8 @@ impl ChatRequest {
     /// ```
     /// use overlock_llm::wire::chat::ChatRequest;
     ///
-    /// let request = ChatRequest::from_json(r#"{"messages": [{"role": "user", "content":
-    /// "Hi"}]}"#)?; assert_eq!(request.messages().len(), 1);
+    /// let request = ChatRequest::from_json(r#"{"messages": [{"role": "user", "content": "Hi"}]}"#)?;
+    /// assert_eq!(request.messages().len(), 1);
     ///
     /// let error = ChatRequest::from_json(r#"{"messages": [{"role": "robot"}]}"#).unwrap_err();
     /// assert_eq!(
