@@ -152,14 +152,14 @@ mod tests {
             model: Some("gpt-4o".to_owned()),
             outcome: Some("complete"),
             error: None,
-            run: Some("1jmzq9z8r2k7d".to_owned()),
+            run: Some("019a8a3f-5c00-7d2e-9b1c-6f0a4e2d8c31".to_owned()),
             left: false,
             client: ([127, 0, 0, 1], 4000).into(),
         };
         assert_eq!(
             entry.to_string(),
             "2026-01-02T03:04:05.006Z POST /v1/chat/completions 200 1234 ms gpt-4o complete, 3 \
-             continuations, 10 + 20 tokens, run 1jmzq9z8r2k7d (127.0.0.1:4000)"
+             continuations, 10 + 20 tokens, run 019a8a3f-5c00-7d2e-9b1c-6f0a4e2d8c31 (127.0.0.1:4000)"
         );
         let bare = LogEntry {
             model: None,

@@ -84,7 +84,11 @@ fn a_request_gets_the_first_matching_route() {
     // Stored completions are forwarded to the upstream.
     check(&Method::GET, "/v1/chat/completions", "/v1/{*path}");
     check(&Method::DELETE, "/v1/files/file-1", "/v1/{*path}");
-    check(&Method::GET, "/api/runs/1jmzq9z8r2k7d", "/api/runs/{id}");
+    check(
+        &Method::GET,
+        "/api/runs/019a8a3f-5c00-7d2e-9b1c-6f0a4e2d8c31",
+        "/api/runs/{id}",
+    );
     check(&Method::HEAD, "/health", "/health");
     check(&Method::GET, "/", "/");
     check(&Method::GET, "/page/style.css", "/page/{file}");

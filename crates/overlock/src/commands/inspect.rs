@@ -22,7 +22,7 @@ use crate::runs;
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock inspect\n  \
-    $ overlock inspect 1jmzq9z8r2k7d --json\n\n\
+    $ overlock inspect 019a8a3f-5c00-7d2e-9b1c-6f0a4e2d8c31 --json\n\n\
     Exit codes: 0 done; 2 bad usage, or no such run.")]
 pub(crate) struct Inspect {
     /// The run to show

@@ -346,7 +346,15 @@ fn bad_usage_has_a_hint() {
         "sqlite://",
     );
     check(&["complete", "--resume", "nonsense"], "nonsense");
-    check(&["inspect", "1jmzq9z8r2k7d", "--store", &store], "no store");
+    check(
+        &[
+            "inspect",
+            "019a8a3f-5c00-7d2e-9b1c-6f0a4e2d8c31",
+            "--store",
+            &store,
+        ],
+        "no store",
+    );
 }
 
 #[test]

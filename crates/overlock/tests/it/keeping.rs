@@ -334,7 +334,7 @@ fn inspecting_runs_changes_nothing() {
             "--store",
             &mistyped,
             "--resume",
-            "1jmzq9z8r2k7d",
+            "019a8a3f-5c00-7d2e-9b1c-6f0a4e2d8c31",
         ],
     ] {
         let run = run_in_home(arguments);
