@@ -86,7 +86,7 @@ struct Opened {
 fn sqlite() -> Result<Opened> {
     let folder = tempfile::tempdir()?;
     let address = StoreAddress::Sqlite(folder.path().join("store.db"));
-    let store = overlock_store::open(&address, Access::Make)?;
+    let store = overlock_store::open(&address, Access::Create)?;
     let folder = Some(folder);
     Ok(Opened { store, folder })
 }
@@ -96,7 +96,7 @@ fn postgres() -> Result<Opened> {
         .with_context(|| format!("{VARIABLE} does not say where it is: cargo xtask bench does"))?;
     let process = std::process::id();
     let address = format!("{server}?schema=bench_{process}").parse()?;
-    let store = overlock_store::open(&address, Access::Make)?;
+    let store = overlock_store::open(&address, Access::Create)?;
     let folder = None;
     Ok(Opened { store, folder })
 }

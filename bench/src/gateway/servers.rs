@@ -110,7 +110,7 @@ pub(super) fn ours(upstream: &str, store: Option<&str>) -> Result<()> {
     };
     let store = store.map(|path| -> Result<Arc<dyn Store>> {
         let address: StoreAddress = format!("sqlite://{path}").parse()?;
-        Ok(overlock_store::open(&address, Access::Make)?)
+        Ok(overlock_store::open(&address, Access::Create)?)
     });
     let gateway = Arc::new(Gateway::new(settings, store.transpose()?)?);
     runtime.block_on(async {

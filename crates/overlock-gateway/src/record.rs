@@ -327,7 +327,7 @@ mod tests {
     async fn a_write_fails_when_no_transaction_can_begin() {
         let folder = tempfile::tempdir().expect("a folder");
         let address = StoreAddress::Sqlite(folder.path().join("runs.db"));
-        overlock_store::open(&address, Access::Make).expect("a store");
+        overlock_store::open(&address, Access::Create).expect("a store");
         let store = overlock_store::open(&address, Access::Read).expect("a store to look at");
         let lost = LostRecords::default();
         let (sender, warnings) = std::sync::mpsc::channel();

@@ -270,12 +270,12 @@ fn settle(
     options: IndexOptions,
 ) -> Result<Option<String>, IndexError> {
     let folder = root.display().to_string();
-    let recorded = store.settle(repository, &folder, None)?;
+    let recorded = store.set_folder(repository, &folder, None)?;
     if recorded == folder {
         return Ok(None);
     }
     let is_free = options.replace || !Path::new(&recorded).is_dir();
-    if is_free && store.settle(repository, &folder, Some(&recorded))? == folder {
+    if is_free && store.set_folder(repository, &folder, Some(&recorded))? == folder {
         return Ok(Some(recorded));
     }
     Err(IndexError::OtherFolder {

@@ -81,7 +81,7 @@ impl Pipeline {
         if self.steps.iter().any(reads_index) {
             Access::Write
         } else {
-            Access::Make
+            Access::Create
         }
     }
 

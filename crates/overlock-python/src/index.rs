@@ -104,7 +104,7 @@ fn fill(
     signals: &mut Signals,
     embedder: Option<&Embedder<'_>>,
 ) -> Result<(Indexed, u64), Raise> {
-    let store = store::open(&store.to_string_lossy(), Access::Make)?;
+    let store = store::open(&store.to_string_lossy(), Access::Create)?;
     let indexed = overlock_index::index(&*store, repository, folder, options, signals);
     let indexed = indexed.map_err(|error| match &error {
         IndexError::Store(error) => store::failed(error),

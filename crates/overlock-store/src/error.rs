@@ -19,7 +19,7 @@ pub enum StoreError {
     },
     /// The folder of the store cannot be created.
     #[error("could not create the folder `{}`", path.display())]
-    Folder {
+    CreateFolder {
         /// The folder.
         path: PathBuf,
         /// The cause.
@@ -27,7 +27,7 @@ pub enum StoreError {
     },
     /// The file cannot be created or written.
     #[error("could not write to `{}`", path.display())]
-    Make {
+    CreateFile {
         /// The file.
         path: PathBuf,
         /// The cause.
@@ -35,7 +35,7 @@ pub enum StoreError {
     },
     /// The metadata of the file cannot be read.
     #[error("could not look for the store `{}`", path.display())]
-    Hidden {
+    Inaccessible {
         /// The file.
         path: PathBuf,
         /// The cause.
@@ -73,7 +73,7 @@ pub enum StoreError {
     },
     /// There is a run with this id.
     #[error("run `{id}` already exists")]
-    Taken {
+    RunExists {
         /// The run.
         id: RunId,
     },
@@ -127,7 +127,7 @@ pub enum StoreError {
     },
     /// The data for a file is inconsistent.
     #[error("the file `{path}` cannot be stored: {reason}")]
-    UnfitFile {
+    InvalidFile {
         /// The file.
         path: String,
         /// What is wrong.
@@ -135,7 +135,7 @@ pub enum StoreError {
     },
     /// A vector cannot be compared with others.
     #[error("the vector cannot be used with the model `{model}`: {reason}")]
-    UnfitVector {
+    InvalidVector {
         /// The model.
         model: String,
         /// What is wrong.

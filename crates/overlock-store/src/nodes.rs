@@ -25,7 +25,7 @@ pub trait Nodes {
 
     /// Sets the folder that a repository is indexed from, if it has none yet or has the folder
     /// `instead_of`. Returns the folder that it has then.
-    fn settle(
+    fn set_folder(
         &self,
         repository: &str,
         folder: &str,
@@ -253,7 +253,7 @@ impl NewFile<'_> {
     /// Checks that its nodes and mentions are consistent.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let unfit = |reason| {
-            Err(StoreError::UnfitFile {
+            Err(StoreError::InvalidFile {
                 path: self.path.to_owned(),
                 reason,
             })

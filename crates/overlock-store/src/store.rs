@@ -24,7 +24,7 @@ pub trait Store:
 impl dyn Store + '_ {
     /// Makes several writes in one transaction, which costs as much as one of them. A rejected write
     /// does not affect the others.
-    pub fn together<T>(&self, work: impl FnOnce(&mut dyn Writes) -> T) -> Result<T, StoreError> {
+    pub fn transaction<T>(&self, work: impl FnOnce(&mut dyn Writes) -> T) -> Result<T, StoreError> {
         transact(self, work)
     }
 }
@@ -33,7 +33,7 @@ impl dyn Store + '_ {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// For writing. A missing store is created.
-    Make,
+    Create,
     /// For writing to an existing store.
     Write,
     /// For reading an existing store, which is not changed.

@@ -5,7 +5,7 @@ use crate::error::StoreError;
 /// A vector of length 1 in the same direction.
 pub(crate) fn unit(model: &str, numbers: usize, vector: &[f32]) -> Result<Vec<f32>, StoreError> {
     let refused = |reason: String| {
-        Err(StoreError::UnfitVector {
+        Err(StoreError::InvalidVector {
             model: model.to_owned(),
             reason,
         })

@@ -74,7 +74,7 @@ impl Embedder {
     /// Adds the host to an error about the vectors of this model.
     pub(crate) fn store_failure(&self, source: StoreError) -> Failure {
         match source {
-            StoreError::UnfitVector { model, reason } => Failure::Vectors {
+            StoreError::InvalidVector { model, reason } => Failure::Vectors {
                 host: self.embeddings.host().to_owned(),
                 model,
                 reason,

@@ -231,7 +231,7 @@ fn store_hint(error: &StoreError) -> String {
             "check that the address given with --store, or in overlock.toml, is a store, and that \
              this user may open it"
         }
-        StoreError::Hidden { .. } | StoreError::Folder { .. } | StoreError::Make { .. } => {
+        StoreError::Inaccessible { .. } | StoreError::CreateFolder { .. } | StoreError::CreateFile { .. } => {
             "check the permissions of the file and its folders, or choose another file with --store \
              sqlite://FILE"
         }

@@ -31,5 +31,5 @@ pub(crate) fn order(store: &dyn Store, on: ServerModel<'_>, prior: &[Strategy]) 
 pub(crate) fn add(store: &dyn Store, on: ServerModel<'_>, results: &StrategyResults) {
     let stored = stored_result(on.model, runs::now(), results);
     let add = |writes: &mut dyn Writes| writes.add_strategy_result(on.server, &stored);
-    let _ = store.together(add);
+    let _ = store.transaction(add);
 }

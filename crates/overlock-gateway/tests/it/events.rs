@@ -717,7 +717,7 @@ async fn a_run_of_another_gateway_is_not_reported_as_interrupted() {
 fn filed() -> (TempDir, impl Fn() -> Arc<dyn Store>) {
     let folder = TempDir::new().expect("a folder");
     let address = StoreAddress::Sqlite(folder.path().join("runs.db"));
-    let store = move || overlock_store::open(&address, Access::Make).expect("a store");
+    let store = move || overlock_store::open(&address, Access::Create).expect("a store");
     (folder, store)
 }
 

@@ -30,7 +30,7 @@ impl Shared {
 
     fn store(&self) -> Arc<dyn Store> {
         let address = StoreAddress::Sqlite(self.folder.path().join("runs.db"));
-        open(&address, Access::Make).expect("a store")
+        open(&address, Access::Create).expect("a store")
     }
 
     /// Another gateway.

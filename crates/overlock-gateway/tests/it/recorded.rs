@@ -36,7 +36,7 @@ impl Shared {
     /// Another gateway.
     async fn door(&self, record: Record) -> Door<()> {
         let address = StoreAddress::Sqlite(self.folder.path().join("runs.db"));
-        let store = open(&address, Access::Make).expect("a store");
+        let store = open(&address, Access::Create).expect("a store");
         let set = |settings: &mut Settings| settings.record = record;
         let address = serve_with(&self.upstream.base(), Some(store), set).await;
         Door {
@@ -283,7 +283,7 @@ async fn a_key_can_be_retried_after_a_disconnect_before_the_first_write() {
     let (begin, has_begun) = mpsc::channel();
     let (end, ended) = mpsc::channel::<()>();
     let writing = std::thread::spawn(move || {
-        other.together(|_| {
+        other.transaction(|_| {
             begin.send(()).expect("a waiting request");
             ended.recv_timeout(PATIENCE)
         })

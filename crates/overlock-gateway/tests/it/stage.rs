@@ -103,7 +103,7 @@ impl Stage {
     /// The store, as each process opens it.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         let file = self.folder.path().join("store.db");
-        open(&StoreAddress::Sqlite(file), Access::Make).expect("a store")
+        open(&StoreAddress::Sqlite(file), Access::Create).expect("a store")
     }
 
     /// Begins a run.

@@ -66,7 +66,7 @@ impl Nodes for Postgres {
         })
     }
 
-    fn settle(
+    fn set_folder(
         &self,
         repository: &str,
         folder: &str,

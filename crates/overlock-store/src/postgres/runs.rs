@@ -113,7 +113,7 @@ impl Writes for PostgresWrites<'_> {
                 id,
                 number: row.try_get("claim")?,
             }),
-            None => Err(StoreError::Taken { id }),
+            None => Err(StoreError::RunExists { id }),
         }
     }
 
@@ -226,7 +226,7 @@ impl Writes for PostgresWrites<'_> {
         if added.is_some_and(|row| row.get::<_, i64>("count") == 1) {
             return Ok(());
         }
-        Err(StoreError::Taken {
+        Err(StoreError::RunExists {
             id: begun.id.clone(),
         })
     }

@@ -35,7 +35,7 @@ pub(super) fn open(
     if exists {
         return Ok(());
     }
-    if access != Access::Make {
+    if access != Access::Create {
         return Err(StoreError::Missing {
             place: address.to_string(),
         });

@@ -30,9 +30,9 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
         Ok(found) if found.is_dir() => return Err(StoreError::IsFolder { path: path.into() }),
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
             let path = path.to_owned();
-            return Err(StoreError::Hidden { path, source });
+            return Err(StoreError::Inaccessible { path, source });
         }
-        _ if access == Access::Make => create(path)?,
+        _ if access == Access::Create => create(path)?,
         Err(_) => return Err(StoreError::Missing { place: place(path) }),
         Ok(_) => {}
     }
@@ -105,7 +105,7 @@ fn create(path: &Path) -> Result<(), StoreError> {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder
             .create(folder)
-            .map_err(|source| StoreError::Folder {
+            .map_err(|source| StoreError::CreateFolder {
                 path: folder.to_owned(),
                 source,
             })?;
@@ -115,10 +115,12 @@ fn create(path: &Path) -> Result<(), StoreError> {
     options.append(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|source| StoreError::Make {
-        path: path.to_owned(),
-        source,
-    })?;
+    options
+        .open(path)
+        .map_err(|source| StoreError::CreateFile {
+            path: path.to_owned(),
+            source,
+        })?;
     Ok(())
 }
 

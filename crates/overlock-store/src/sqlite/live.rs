@@ -40,7 +40,7 @@ pub(super) fn try_lock(store: &Path, id: &RunId) -> Result<Option<LockFile>, Sto
     let folder = folder(store);
     let path = folder.join(id.as_str());
     let lock = create_folder(&folder).and_then(|()| lock(path, Missing::Create));
-    lock.map_err(|source| StoreError::Folder {
+    lock.map_err(|source| StoreError::CreateFolder {
         path: folder,
         source,
     })
@@ -62,7 +62,7 @@ pub(super) fn locked(store: &Path, ids: &[RunId]) -> Result<HashSet<RunId>, Stor
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => {
-                return Err(StoreError::Folder {
+                return Err(StoreError::CreateFolder {
                     path: folder,
                     source,
                 });

@@ -46,7 +46,7 @@ impl Sqlite {
     /// Opens the store in a file.
     pub(crate) fn open(path: &Path, access: Access) -> Result<Self, StoreError> {
         let connection = file::open(path, access)?;
-        if access == Access::Make {
+        if access == Access::Create {
             live::sweep(path);
         }
         Ok(Self::new(connection, Some(path.to_owned())))

@@ -70,7 +70,7 @@ impl Nodes for Sqlite {
         })
     }
 
-    fn settle(
+    fn set_folder(
         &self,
         repository: &str,
         folder: &str,

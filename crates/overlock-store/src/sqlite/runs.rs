@@ -109,7 +109,7 @@ impl Writes for SqliteWrites<'_> {
         let id = run.id.clone();
         match number {
             Some(number) => Ok(Claim { id, number }),
-            None => Err(StoreError::Taken { id }),
+            None => Err(StoreError::RunExists { id }),
         }
     }
 
@@ -198,7 +198,7 @@ impl Writes for SqliteWrites<'_> {
         self.insert_ended = Some(insert);
         if added == 0 {
             let id = begun.id.clone();
-            return Err(StoreError::Taken { id });
+            return Err(StoreError::RunExists { id });
         }
         for (number, body) in (1_u32..).zip(run.steps) {
             self.prepared("INSERT INTO steps (run, number, body) VALUES (?1, ?2, ?3)")?

@@ -40,12 +40,12 @@ fn at(folder: &tempfile::TempDir) -> StoreAddress {
 #[test]
 fn opening_a_store_deletes_the_locks_of_killed_processes() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = open(&at(&folder), Access::Make).expect("a store");
+    let store = open(&at(&folder), Access::Create).expect("a store");
     let [id, dead] = [1, 2].map(|at| RunId::new(at, at));
     let work = store.work_on(&id).expect("a lock");
     let live = folder.path().join("runs.db-live");
     fs::write(live.join(dead.as_str()), "").expect("a file");
-    open(&at(&folder), Access::Make).expect("a store");
+    open(&at(&folder), Access::Create).expect("a store");
     assert!(!live.join(dead.as_str()).exists());
     assert!(live.join(id.as_str()).exists());
     drop(work);
@@ -56,10 +56,10 @@ fn opening_a_store_deletes_the_locks_of_killed_processes() {
 #[test]
 fn a_link_to_a_store_shares_its_locks() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = open(&at(&folder), Access::Make).expect("a store");
+    let store = open(&at(&folder), Access::Create).expect("a store");
     let link = folder.path().join("link.db");
     std::os::unix::fs::symlink(folder.path().join("runs.db"), &link).expect("a link");
-    let other = open(&StoreAddress::Sqlite(link), Access::Make).expect("a store");
+    let other = open(&StoreAddress::Sqlite(link), Access::Create).expect("a store");
     let id = RunId::new(1000, 7);
     let work = store.work_on(&id).expect("a lock");
     assert!(work.is_some());
@@ -79,7 +79,7 @@ fn check_untouched(folder: &tempfile::TempDir, is_expected: fn(&StoreError) -> b
             .collect()
     };
     let before = listed();
-    for access in [Access::Make, Access::Write, Access::Read] {
+    for access in [Access::Create, Access::Write, Access::Read] {
         let error = open(&at(folder), access).expect_err("another kind of file");
         assert!(is_expected(&error), "{error}");
         assert!(listed() == before, "{access:?} changed a file");
@@ -90,7 +90,7 @@ fn check_untouched(folder: &tempfile::TempDir, is_expected: fn(&StoreError) -> b
 fn a_file_of_a_later_version_is_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = path(&folder);
-    drop(open(&at(&folder), Access::Make).expect("a store"));
+    drop(open(&at(&folder), Access::Create).expect("a store"));
     let connection = Connection::open(&path).expect("a file");
     connection
         .pragma_update(None, "journal_mode", "delete")
@@ -144,7 +144,7 @@ fn a_missing_store_is_not_created_for_reading() {
 fn a_file_name_may_look_like_a_uri() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = StoreAddress::Sqlite(folder.path().join("a?mode=memory&b#c%20.db"));
-    let claim = begin(&*open(&address, Access::Make).expect("a store"), 1);
+    let claim = begin(&*open(&address, Access::Create).expect("a store"), 1);
     let store = open(&address, Access::Read).expect("a file");
     read(&*store, claim.id());
 }
@@ -167,7 +167,7 @@ mod on_unix {
     fn new_files_are_readable_only_by_their_owner() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("deep/er/runs.db");
-        let store = open(&StoreAddress::Sqlite(path.clone()), Access::Make);
+        let store = open(&StoreAddress::Sqlite(path.clone()), Access::Create);
         let store = store.expect("a store");
         begin(&*store, 1);
         assert_eq!(mode(&path), 0o600);
@@ -181,7 +181,7 @@ mod on_unix {
     fn opens_a_read_only_file_for_reading() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = path(&folder);
-        let claim = begin(&*open(&at(&folder), Access::Make).expect("a store"), 1);
+        let claim = begin(&*open(&at(&folder), Access::Create).expect("a store"), 1);
         permit(&path, 0o400);
         permit(folder.path(), 0o500);
         let store = open(&at(&folder), Access::Read).expect("a store");
@@ -225,7 +225,7 @@ fn found(store: &dyn Store, text: &str) -> Vec<String> {
 #[test]
 fn a_full_disk_is_reported_and_nothing_is_lost() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Sqlite::open(&folder.path().join("runs.db"), Access::Make).expect("a store");
+    let store = Sqlite::open(&folder.path().join("runs.db"), Access::Create).expect("a store");
     put_order(&store).expect("a stored file");
     let pages: i64 = store
         .connection()
@@ -259,7 +259,7 @@ fn a_full_disk_is_reported_and_nothing_is_lost() {
 #[test]
 fn a_write_to_a_read_only_store_names_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
-    drop(open(&at(&folder), Access::Make).expect("a store"));
+    drop(open(&at(&folder), Access::Create).expect("a store"));
     let store = open(&at(&folder), Access::Read).expect("a store");
     let error = put_order(&*store).expect_err("a read-only store");
     assert!(matches!(error, StoreError::ReadOnly { .. }), "{error:?}");
@@ -274,7 +274,7 @@ fn a_write_to_a_read_only_store_names_the_file() {
 fn an_error_of_a_damaged_store_names_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = path(&folder);
-    let store = open(&at(&folder), Access::Make).expect("a store");
+    let store = open(&at(&folder), Access::Create).expect("a store");
     put_order(&*store).expect("a stored file");
     drop(store);
     let mut bytes = fs::read(&path).expect("bytes");

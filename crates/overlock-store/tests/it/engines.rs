@@ -24,7 +24,7 @@ impl Fresh {
     /// A store at an address, with the resources to remove with it.
     fn at(address: StoreAddress, resources: impl Any + Send + Sync) -> Self {
         Self {
-            store: open(&address, Access::Make).expect("a store"),
+            store: open(&address, Access::Create).expect("a store"),
             address,
             _resources: Box::new(resources),
         }
@@ -32,7 +32,7 @@ impl Fresh {
 
     /// The same store, opened again like by another process.
     pub(crate) fn again(&self) -> Arc<dyn Store> {
-        open(&self.address, Access::Make).expect("a store")
+        open(&self.address, Access::Create).expect("a store")
     }
 }
 

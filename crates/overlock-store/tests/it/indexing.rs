@@ -101,7 +101,7 @@ pub(crate) fn invalid_files_are_rejected_with_a_reason(fresh: &Fresh) {
         change(&mut sketch);
         let error = fresh.store.put_files("shop", &[sketch.file()]);
         let error = error.expect_err("an invalid file");
-        assert!(matches!(error, StoreError::UnfitFile { .. }), "{error:?}");
+        assert!(matches!(error, StoreError::InvalidFile { .. }), "{error:?}");
         let error = error.to_string();
         assert!(
             error.contains("src/Order.cs") && error.contains(words),
@@ -181,7 +181,7 @@ pub(crate) fn another_process_reads_the_nodes(fresh: &Fresh) {
 pub(crate) fn a_repository_has_one_folder_until_it_is_replaced(fresh: &Fresh) {
     let store = &*fresh.store;
     let settle = |folder: &str, instead_of: Option<&str>| {
-        let settled = fresh.again().settle("shop", folder, instead_of);
+        let settled = fresh.again().set_folder("shop", folder, instead_of);
         settled.expect("an answer")
     };
     // A repository without a folder takes the first one.
@@ -197,7 +197,7 @@ pub(crate) fn a_repository_has_one_folder_until_it_is_replaced(fresh: &Fresh) {
     assert_eq!(listed[0].folder.as_deref(), Some("/b/src"));
     // Without files, a repository is not listed, and its folder is forgotten.
     assert_eq!(
-        store.settle("new", "/n", None).expect("an answer"),
+        store.set_folder("new", "/n", None).expect("an answer"),
         "/n".to_owned()
     );
     assert_eq!(store.repositories().expect("a list").len(), 1);
@@ -216,7 +216,9 @@ pub(crate) fn names_have_any_length(fresh: &Fresh) {
         .node(NodeKind::Type, &format!("Shop.{class}"), "class")
         .node(NodeKind::Method, "Shop.Main", "void Main()")
         .mentions(EdgeKind::Calls, &format!("Shop.{class}"));
-    let folder = store.settle(&repository, &path, None).expect("an answer");
+    let folder = store
+        .set_folder(&repository, &path, None)
+        .expect("an answer");
     assert!(folder == path);
     for _ in 0..2 {
         let put = store.put_files(&repository, &[sketch.file()]);

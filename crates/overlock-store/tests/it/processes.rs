@@ -149,7 +149,7 @@ fn sketch(number: usize) -> Sketch {
 }
 
 fn store(path: &Path) -> Arc<dyn Store> {
-    open(&StoreAddress::Sqlite(path.to_owned()), Access::Make).expect("a store")
+    open(&StoreAddress::Sqlite(path.to_owned()), Access::Create).expect("a store")
 }
 
 /// Checks every page of a file, and every word of its index.

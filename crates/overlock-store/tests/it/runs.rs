@@ -32,7 +32,7 @@ fn read(store: &dyn Store, id: &RunId) -> Run {
 
 fn begin_once(store: &dyn Store, at: u64, key: &str, digest: &str) -> Begun {
     let id = RunId::new(at, at);
-    let begun = store.together(|writes| writes.begin_once(key, digest, &new_run(&id, at)));
+    let begun = store.transaction(|writes| writes.begin_once(key, digest, &new_run(&id, at)));
     begun.expect("a store").expect("a write")
 }
 
@@ -247,7 +247,7 @@ pub(crate) fn an_ended_run_equals_one_recorded_step_by_step(fresh: &Fresh) {
         outcome: "an outcome",
     };
     store
-        .together(|writes| writes.add_ended(&ended))
+        .transaction(|writes| writes.add_ended(&ended))
         .and_then(|added| added)
         .expect("a recorded run");
     let mut read = read(&*store, &id);
@@ -260,7 +260,7 @@ pub(crate) fn ended_runs_in_one_transaction_do_not_mix(fresh: &Fresh) {
     // The texts change at different runs, and some ids are used twice.
     let texts = |number: u32| [1, 2, 3, 4, 5].map(|every| (number / every % 3).to_string());
     let ids = [0, 1, 2, 2, 4, 5, 5, 7, 8, 8, 10, 11].map(|at| RunId::new(at, 0));
-    let added = store.together(|writes| {
+    let added = store.transaction(|writes| {
         let mut added = Vec::new();
         for (number, id) in (0..).zip(&ids) {
             let [model, request, options, conditions, outcome] = texts(number);
@@ -335,7 +335,7 @@ pub(crate) fn keys_have_any_length(fresh: &Fresh) {
 pub(crate) fn a_rejected_write_does_not_affect_others_in_its_transaction(fresh: &Fresh) {
     let store = fresh.again();
     let [one, two] = [1000, 2000].map(|at| begin(&*store, at));
-    let results = store.together(|writes| {
+    let results = store.transaction(|writes| {
         [
             writes.add_step(&one, 1, "one"),
             writes.add_step(&two, 5, "out of order"),
@@ -368,7 +368,7 @@ pub(crate) fn stores_any_text(fresh: &Fresh) {
         let claim = store.begin(&run).expect("a run begins");
         store.add_step(&claim, 1, &texts[4]).expect("a step");
         store.end(&claim, count, &texts[5]).expect("an end");
-        let stored = store.together(|writes| writes.store_answer(&claim, &texts[6]));
+        let stored = store.transaction(|writes| writes.store_answer(&claim, &texts[6]));
         stored.expect("a commit").expect("an answer");
         let read = read(&*store, &id);
         let read = [
@@ -401,7 +401,7 @@ pub(crate) fn an_id_is_used_once(fresh: &Fresh) {
         outcome: "complete",
     };
     let other = RunId::new(5000, 5000);
-    let results = store.together(|writes| {
+    let results = store.transaction(|writes| {
         [
             writes.begin(&run).map(drop),
             writes.begin_once("key", "digest", &run).map(drop),
@@ -414,7 +414,7 @@ pub(crate) fn an_id_is_used_once(fresh: &Fresh) {
     for result in [begun, once, ended] {
         let error = result.expect_err("the id exists");
         assert!(
-            matches!(&error, StoreError::Taken { id } if id == claim.id()),
+            matches!(&error, StoreError::RunExists { id } if id == claim.id()),
             "{error}"
         );
     }
@@ -480,7 +480,7 @@ pub(crate) fn keys_in_different_order_do_not_deadlock(fresh: &Fresh) {
                         keys.reverse();
                     }
                     barrier.wait();
-                    let begun = store.together(|writes| {
+                    let begun = store.transaction(|writes| {
                         let begun = keys.iter().zip(1_u64..).map(|(key, number)| {
                             let at = number + 1000 * u64::from(is_reversed);
                             let id = RunId::new(at, at);

@@ -89,7 +89,7 @@ impl Drop for Database {
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn a_store_reconnects_after_the_server_ended_its_connections() {
     let database = Database::new();
-    let store = open(&at(&database.schema), Access::Make).expect("a store");
+    let store = open(&at(&database.schema), Access::Create).expect("a store");
     // Opens several connections.
     thread::scope(|scope| {
         for number in 0..4 {
@@ -106,7 +106,7 @@ fn a_store_reconnects_after_the_server_ended_its_connections() {
     assert_eq!(store.latest(9).expect("a store").len(), 4);
     begin(&*store, 9, "a-model").expect("a write");
     // The run is unlocked and can be locked again.
-    let other = open(&at(&database.schema), Access::Make).expect("a store");
+    let other = open(&at(&database.schema), Access::Create).expect("a store");
     let taken = other.work_on(&id).expect("a lock");
     assert!(taken.is_some());
     drop(work);
@@ -119,7 +119,7 @@ fn a_store_reconnects_after_the_server_ended_its_connections() {
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn a_failed_transaction_acknowledges_nothing() {
     let schema = Schema::new();
-    let store = open(&at(&schema), Access::Make).expect("a store");
+    let store = open(&at(&schema), Access::Create).expect("a store");
     let admin = schema.admin();
     admin.run("ALTER TABLE runs ADD CHECK (model <> 'forbidden')");
     let [one, two, three] = [1, 2, 3].map(|at| RunId::new(at, at));
@@ -131,7 +131,7 @@ fn a_failed_transaction_acknowledges_nothing() {
         options: "{}",
         conditions: "{}",
     };
-    let committed = store.together(|writes| {
+    let committed = store.transaction(|writes| {
         writes.begin(&run(&one)).expect("a valid run");
         let forbidden = NewRun {
             model: "forbidden",
@@ -161,7 +161,7 @@ fn concurrent_opens_create_one_store() {
         for number in 0..8 {
             let address = at(&schema);
             scope.spawn(move || {
-                let store = open(&address, Access::Make).expect("a store");
+                let store = open(&address, Access::Create).expect("a store");
                 begin(&*store, number, "a-model").expect("a run begins");
             });
         }
@@ -198,7 +198,7 @@ fn a_server_without_pgvector_only_has_keyword_search() {
          GRANT CONNECT ON DATABASE {name} TO {name}"
     ));
     let owner = std::mem::replace(&mut database.schema.address.user, name.clone());
-    let store = open(&at(&database.schema), Access::Make).expect("a store");
+    let store = open(&at(&database.schema), Access::Create).expect("a store");
     let sketch = Sketch::new("a.cs").node(NodeKind::Type, "OrderService", "class OrderService");
     put(&*store, std::slice::from_ref(&sketch));
     let query = |search| Query {
@@ -229,7 +229,7 @@ fn a_server_without_pgvector_only_has_keyword_search() {
     drop(store);
     // Once the extension exists, it is used.
     admin.run("CREATE EXTENSION vector SCHEMA public");
-    let store = open(&at(&database.schema), Access::Make).expect("a store");
+    let store = open(&at(&database.schema), Access::Create).expect("a store");
     let put = store.put_vectors("small", &[(sketch.ids()[0].clone(), &[1.0])]);
     put.expect("a stored value");
     let found = store.search(&query(Search::Semantic(vector)));
@@ -246,7 +246,7 @@ fn a_server_without_pgvector_only_has_keyword_search() {
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn almost_nothing_is_missed_among_very_many_vectors() {
     let schema = Schema::new();
-    let store = open(&at(&schema), Access::Make).expect("a store");
+    let store = open(&at(&schema), Access::Create).expect("a store");
     let mut random = Random(7);
     let mut near = |centre: &[f32], spread: f32| -> Vec<f32> {
         let numbers = centre
@@ -274,9 +274,9 @@ fn almost_nothing_is_missed_among_very_many_vectors() {
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn tables_of_a_newer_version_are_rejected() {
     let schema = Schema::new();
-    drop(open(&at(&schema), Access::Make).expect("a store"));
+    drop(open(&at(&schema), Access::Create).expect("a store"));
     schema.admin().run("UPDATE store SET version = 99");
-    for access in [Access::Make, Access::Write, Access::Read] {
+    for access in [Access::Create, Access::Write, Access::Read] {
         let error = open(&at(&schema), access).expect_err("a newer version");
         assert!(
             matches!(error, StoreError::Newer { found: 99, .. }),
@@ -289,7 +289,7 @@ fn tables_of_a_newer_version_are_rejected() {
 #[ignore = "needs PostgreSQL: run cargo xtask test postgres"]
 fn common_words_are_known_and_rare_ones_decide() {
     let schema = Schema::new();
-    let store = open(&at(&schema), Access::Make).expect("a store");
+    let store = open(&at(&schema), Access::Create).expect("a store");
     let sketches: Vec<Sketch> = (0..150)
         .map(|file| {
             let sketch = Sketch::new(&format!("{file}.cs"));
@@ -352,10 +352,10 @@ fn a_missing_permission_is_reported_without_the_password() {
             "{message}"
         );
     };
-    let refused = open(&other, Access::Make).expect_err("no permission");
+    let refused = open(&other, Access::Create).expect_err("no permission");
     check(refused, "permission denied for database");
-    drop(open(&at(&schema), Access::Make).expect("a store"));
-    for access in [Access::Make, Access::Write, Access::Read] {
+    drop(open(&at(&schema), Access::Create).expect("a store"));
+    for access in [Access::Create, Access::Write, Access::Read] {
         let refused = open(&other, access).expect_err("no permission");
         check(refused, "permission denied for schema");
     }
@@ -368,7 +368,7 @@ fn a_missing_permission_is_reported_without_the_password() {
     let writer = open(&other, Access::Write).expect("a store");
     let refused = begin(&*writer, 1, "a-model").expect_err("no permission");
     check(refused, "permission denied for table runs");
-    let refused = writer.settle("shop", "/a", None);
+    let refused = writer.set_folder("shop", "/a", None);
     check(
         refused.expect_err("no permission"),
         "permission denied for table repositories",
@@ -388,7 +388,7 @@ fn tables_of_another_program_are_not_changed() {
         let admin = schema.admin();
         admin.run(&format!("CREATE SCHEMA {}", schema.address.schema));
         admin.run(table);
-        for access in [Access::Make, Access::Write, Access::Read] {
+        for access in [Access::Create, Access::Write, Access::Read] {
             let error = open(&at(&schema), access).expect_err("another program");
             assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
         }
@@ -409,7 +409,7 @@ fn no_error_shows_a_password() {
     address.user.clone_from(user);
     address.password = Some(Password("KoZ8w".into()));
     let address = StoreAddress::Postgres(Box::new(address));
-    let error = open(&address, Access::Make).expect_err("it may not connect");
+    let error = open(&address, Access::Create).expect_err("it may not connect");
     assert!(chain(&error).contains(user), "{}", chain(&error));
     for shown in [
         chain(&error),
@@ -423,7 +423,7 @@ fn no_error_shows_a_password() {
     let mut address = schema.address.clone();
     address.password = Some(Password("KoZ8w".into()));
     let address = StoreAddress::Postgres(Box::new(address));
-    let store = open(&address, Access::Make).expect("a store");
+    let store = open(&address, Access::Create).expect("a store");
     let shown = format!("{store:?}");
     assert!(!shown.contains("KoZ8w"), "{shown}");
 }
@@ -439,7 +439,7 @@ fn sslmode_require_rejects_a_server_without_encryption() {
     ] {
         let mut address = schema.address.clone();
         address.encryption = encryption;
-        let opened = open(&StoreAddress::Postgres(Box::new(address)), Access::Make);
+        let opened = open(&StoreAddress::Postgres(Box::new(address)), Access::Create);
         assert_eq!(opened.is_ok(), is_right, "{encryption:?}: {opened:?}");
     }
 }
@@ -450,7 +450,7 @@ fn an_unreachable_server_is_reported_with_its_address() {
     let port = listener.local_addr().expect("an address").port();
     drop(listener);
     let address = format!("postgres://me:KoZ8w@127.0.0.1:{port}/runs");
-    let error = open(&address.parse().expect("an address"), Access::Make);
+    let error = open(&address.parse().expect("an address"), Access::Create);
     let error = chain(&error.expect_err("an unreachable server"));
     let place = format!("could not open the store `postgres://me@127.0.0.1:{port}/runs`: ");
     assert!(error.starts_with(&place), "{error}");
@@ -462,7 +462,7 @@ fn connecting_to_a_silent_server_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let address = format!("postgres://me@127.0.0.1:{port}/runs?connect_timeout=1");
-    let error = open(&address.parse().expect("an address"), Access::Make);
+    let error = open(&address.parse().expect("an address"), Access::Create);
     let error = chain(&error.expect_err("a silent server"));
     assert!(
         error.ends_with("the server did not answer within 1s"),
@@ -473,7 +473,7 @@ fn connecting_to_a_silent_server_times_out() {
 #[test]
 fn an_unreadable_certificate_is_reported_with_its_file() {
     let address = "postgres://me@127.0.0.1/runs?sslmode=require&sslrootcert=no-such-file.pem";
-    let error = open(&address.parse().expect("an address"), Access::Make);
+    let error = open(&address.parse().expect("an address"), Access::Create);
     let error = chain(&error.expect_err("a missing file"));
     assert!(error.contains("no-such-file.pem"), "{error}");
 }

@@ -17,7 +17,7 @@ fn add(store: &dyn Store, server: &str, results: &[StrategyResult]) {
         let mut results = results.iter();
         results.try_for_each(|result| writes.add_strategy_result(server, result))
     };
-    let added: Result<(), StoreError> = store.together(add).expect("a transaction");
+    let added: Result<(), StoreError> = store.transaction(add).expect("a transaction");
     added.expect("a stored value");
 }
 

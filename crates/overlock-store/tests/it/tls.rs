@@ -75,7 +75,7 @@ impl Server {
     fn error(&self, parameters: &str) -> String {
         let port = self.port;
         let address = format!("postgres://me:KoZ8w@localhost:{port}/runs?{parameters}");
-        let error = open(&address.parse().expect("an address"), Access::Make);
+        let error = open(&address.parse().expect("an address"), Access::Create);
         let error = error.expect_err("a rejected user");
         let mut message = error.to_string();
         let mut cause = error.source();

@@ -265,7 +265,10 @@ pub(crate) fn invalid_vectors_are_rejected(fresh: &Fresh) {
             put.expect_err("an invalid vector"),
             store.search(&query).expect_err("an invalid vector"),
         ] {
-            assert!(matches!(error, StoreError::UnfitVector { .. }), "{error:?}");
+            assert!(
+                matches!(error, StoreError::InvalidVector { .. }),
+                "{error:?}"
+            );
             assert!(error.to_string().contains(words), "{error}");
         }
     }

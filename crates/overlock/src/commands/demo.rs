@@ -80,7 +80,7 @@ impl Demo {
 
     fn play(&self, document: &str) -> Result<Ending, Failure> {
         let address = self.store.as_deref();
-        let store = address.map(|address| runs::open_at(address, Access::Make));
+        let store = address.map(|address| runs::open_at(address, Access::Create));
         let store = store.transpose()?;
         let run = demo::play(document, self.seed, store.as_deref())?;
         if self.json {

@@ -107,7 +107,7 @@ impl Post {
         let mut notes = Notes::new();
         let config = self.storage.config.load(&mut notes)?;
         let text = read_text(self.text, &mut notes)?;
-        let store = runs::open(self.storage.store.as_deref(), &config, Access::Make)?;
+        let store = runs::open(self.storage.store.as_deref(), &config, Access::Create)?;
         let message = NewMessage {
             sender: &self.sender,
             role: &self.role,
@@ -132,7 +132,7 @@ impl Remember {
         let mut notes = Notes::new();
         let config = self.storage.config.load(&mut notes)?;
         let text = read_text(self.text, &mut notes)?;
-        let store = runs::open(self.storage.store.as_deref(), &config, Access::Make)?;
+        let store = runs::open(self.storage.store.as_deref(), &config, Access::Create)?;
         let memory = NewMemory {
             persona: &self.persona,
             text: &text,

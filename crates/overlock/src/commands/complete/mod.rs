@@ -274,7 +274,7 @@ impl Complete {
                 _work: work,
             });
         }
-        let store = runs::open(self.store.as_deref(), config, Access::Make)?;
+        let store = runs::open(self.store.as_deref(), config, Access::Create)?;
         let work = work_on(&*store);
         let (model, request) = (&task.model, &task.request);
         if self.strategy(config) == StrategySetting::Auto {

@@ -113,7 +113,7 @@ impl Index {
             return Err(Failure::NoFolder { path: self.folder });
         }
         let stop = StopRequest::listen();
-        let store = runs::open(self.store.as_deref(), &config, Access::Make)?;
+        let store = runs::open(self.store.as_deref(), &config, Access::Create)?;
         let started = Instant::now();
         let options = IndexOptions {
             largest: self.largest,

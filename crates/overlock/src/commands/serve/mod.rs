@@ -200,7 +200,7 @@ impl Serve {
         match config.serve.record {
             Record::Off => Ok(None),
             Record::Full | Record::Metadata => {
-                let store = runs::open(self.store.as_deref(), config, Access::Make)?;
+                let store = runs::open(self.store.as_deref(), config, Access::Create)?;
                 // Fails at the start instead of at the first request.
                 let work = store.work_on(&runs::new_id());
                 work.map_err(|source| Failure::Store { source })?;
