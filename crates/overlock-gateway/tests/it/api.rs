@@ -5,8 +5,8 @@ use overlock_llm::ContinuationOptions;
 use overlock_store::{NewRun, RunId};
 use serde_json::{Value, json};
 
-use crate::door::{Door, Got, serve, serve_gateway, serve_with};
-use crate::fake::{Fake, Said};
+use crate::door::{Door, TestResponse, serve, serve_gateway, serve_with};
+use crate::fake::{Fake, FakeReply};
 
 async fn door() -> Door<()> {
     Door {
@@ -16,7 +16,7 @@ async fn door() -> Door<()> {
 }
 
 impl Door<()> {
-    async fn ask_api(&self, name: &str, request: &Value) -> Got {
+    async fn ask_api(&self, name: &str, request: &Value) -> TestResponse {
         let path = format!("/api/{name}");
         let body = request.to_string();
         self.send(Method::POST, &path, &[], &body).await
@@ -124,7 +124,7 @@ async fn shows_a_fitted_request_as_it_is_sent() {
         ("gpt-4", r#", "max_completion_tokens": 20"#),
         ("gpt-4o", r#", "stream": true"#),
     ] {
-        let door = Door::to_fake(vec![Said::content("Hi", "stop")]).await;
+        let door = Door::to_fake(vec![FakeReply::content("Hi", "stop")]).await;
         let request = format!(
             r#"{{ "model": "{model}", "messages": [{{"role": "user", "content": "Hi"}}]{members} }}"#
         );
@@ -134,8 +134,8 @@ async fn shows_a_fitted_request_as_it_is_sent() {
             .json();
         let path = "/v1/chat/completions";
         door.send(Method::POST, path, &[], &request).await;
-        let heard = door.upstream.heard();
-        let sent = &heard[0];
+        let requests = door.upstream.requests();
+        let sent = &requests[0];
         assert_eq!(fitted["sent"], sent.text, "{members}");
         let limits = [
             &sent.body["max_tokens"],
@@ -252,15 +252,18 @@ async fn shortens_long_values_to_their_ends() {
     let door = door().await;
     let text = format!("['é{}ü', 'a', 'b', 1", "word ".repeat(20));
     let questions = json!({ "text": text, "most": 10, "cut": {}, "close": {}, "repair": {} });
-    let told = door.ask_api("several", &questions).await.json();
+    let reported = door.ask_api("several", &questions).await.json();
     assert_eq!(
-        told["close"]["json"],
+        reported["close"]["json"],
         json!({ "beginning": "[\"éword wo", "ending": " \"a\", \"b\"]", "length": 116 })
     );
-    assert_eq!(told["close"]["dropped"], "/3");
-    assert_eq!(told["cut"]["cut"]["path"], "/3");
-    assert_eq!(told["cut"]["hierarchy_context"]["ending"], "a\", \"b\", 1");
-    assert_eq!(told["cut"]["cut_off_element"], "1");
+    assert_eq!(reported["close"]["dropped"], "/3");
+    assert_eq!(reported["cut"]["cut"]["path"], "/3");
+    assert_eq!(
+        reported["cut"]["hierarchy_context"]["ending"],
+        "a\", \"b\", 1"
+    );
+    assert_eq!(reported["cut"]["cut_off_element"], "1");
     let few = json!({ "text": text, "most": 3, "repair": {} });
     let fixes = &door.ask_api("several", &few).await.json()["repair"]["fixes"];
     assert_eq!(fixes["beginning"].as_array().map(Vec::len), Some(3));
@@ -376,13 +379,13 @@ async fn a_run_has_a_cost_only_with_prices() {
         prices: Some(prices),
         ..Model::default()
     };
-    let mut said = Said::content("All is well.", "stop");
-    let mut told: Value = serde_json::from_str(&said.body).expect("JSON");
-    told["usage"] = json!({
+    let mut said = FakeReply::content("All is well.", "stop");
+    let mut reported: Value = serde_json::from_str(&said.body).expect("JSON");
+    reported["usage"] = json!({
         "prompt_tokens": 1003, "completion_tokens": 7, "total_tokens": 1010,
         "prompt_tokens_details": { "cached_tokens": 3 },
     });
-    said.body = told.to_string();
+    said.body = reported.to_string();
     let upstream = Fake::start(vec![said]).await;
     let store = overlock_store::in_memory().expect("a store");
     let set = |settings: &mut Settings| {

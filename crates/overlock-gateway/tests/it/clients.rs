@@ -79,7 +79,7 @@ async fn clients_of_javascript_get_complete_documents() {
 
 /// The output of a script.
 #[derive(Deserialize)]
-struct Told {
+struct ScriptOutput {
     trials: BTreeMap<String, Trial>,
     refusals: BTreeMap<String, Outcome>,
 }
@@ -103,7 +103,7 @@ impl Trial {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Outcome {
-    Got {
+    TestResponse {
         got: Value,
     },
     Raised {
@@ -118,10 +118,10 @@ impl Outcome {
     /// parsed JSON.
     fn is(&self, document: &str) -> bool {
         match self {
-            Self::Got {
+            Self::TestResponse {
                 got: Value::String(text),
             } => text == document,
-            Self::Got { got } => {
+            Self::TestResponse { got } => {
                 serde_json::from_str::<Value>(document).expect("a document") == *got
             }
             Self::Raised { .. } => false,
@@ -131,8 +131,8 @@ impl Outcome {
     fn shown(&self, document: &str) -> String {
         match self {
             _ if self.is(document) => "whole".to_owned(),
-            Self::Got { got: Value::Null } => "nothing".to_owned(),
-            Self::Got { .. } => "a part of it, and no error".to_owned(),
+            Self::TestResponse { got: Value::Null } => "nothing".to_owned(),
+            Self::TestResponse { .. } => "a part of it, and no error".to_owned(),
             Self::Raised { error, .. } => error.clone(),
         }
     }
@@ -140,7 +140,7 @@ impl Outcome {
     /// Details for debugging.
     fn details(&self) -> String {
         match self {
-            Self::Got { got } => got.to_string(),
+            Self::TestResponse { got } => got.to_string(),
             Self::Raised { error, message, .. } => format!("{error}: {message}"),
         }
     }
@@ -181,16 +181,16 @@ async fn check_clients(language: &str, clients: Command, names: &[&str]) {
             "tool call stays cut": base(&stubborn),
         },
     });
-    let told = tokio::task::spawn_blocking(move || run(clients, &asked));
-    let told = match told.await {
-        Ok(told) => told,
+    let reported = tokio::task::spawn_blocking(move || run(clients, &asked));
+    let reported = match reported.await {
+        Ok(reported) => reported,
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     };
 
     let mut table = vec![row(language, "direct", "through the gateway")];
     let mut wrong = Vec::new();
     for (name, server, door) in &tried {
-        let trial = &told.trials[*name];
+        let trial = &reported.trials[*name];
         let asked = door.upstream.asked();
         let gateway = trial.gateway.shown(&document);
         let gateway = format!("{gateway}, {} calls", asked.len());
@@ -206,7 +206,7 @@ async fn check_clients(language: &str, clients: Command, names: &[&str]) {
     println!("\n{}\n", table.join("\n"));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 
-    check_refusals(&told.refusals);
+    check_refusals(&reported.refusals);
     assert!(idle.upstream.asked().is_empty());
 }
 
@@ -262,7 +262,7 @@ fn folder() -> PathBuf {
 }
 
 /// Runs a script to its end.
-fn run(mut script: Command, asked: &Value) -> Told {
+fn run(mut script: Command, asked: &Value) -> ScriptOutput {
     // Without the keys, addresses and proxies of the user.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut script = script
@@ -283,6 +283,6 @@ fn run(mut script: Command, asked: &Value) -> Told {
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{complaints}");
     // A client may print other lines before.
-    let told = said.lines().last().unwrap_or_default();
-    serde_json::from_str(told).unwrap_or_else(|error| panic!("{error}: {said}\n{complaints}"))
+    let reported = said.lines().last().unwrap_or_default();
+    serde_json::from_str(reported).unwrap_or_else(|error| panic!("{error}: {said}\n{complaints}"))
 }

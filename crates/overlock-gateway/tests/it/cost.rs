@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::door::{Door, ask, serve_with};
-use crate::fake::{Fake, Said};
+use crate::fake::{Fake, FakeReply};
 use crate::schemas::{RIGHT, WRONG, with_schema};
 
 const CUT: &str = r#"{"rows": ["one", "two", "three", "four", "five", "si"#;
 const REST: &str = r#""five", "six"]}"#;
 
 /// The same reply with additional members.
-fn reporting(mut said: Said, report: &Value) -> Said {
+fn reporting(mut said: FakeReply, report: &Value) -> FakeReply {
     if let Ok(Value::Object(mut completion)) = serde_json::from_str(&said.body) {
         completion.extend(report.as_object().expect("an object").clone());
         said.body = Value::Object(completion).to_string();
@@ -24,7 +24,7 @@ fn reporting(mut said: Said, report: &Value) -> Said {
     said
 }
 
-async fn door(replies: Vec<Said>) -> Door<Fake> {
+async fn door(replies: Vec<FakeReply>) -> Door<Fake> {
     let upstream = Fake::start(replies).await;
     let store = overlock_store::in_memory().expect("a store");
     let address = serve_with(&upstream.base, Some(store), |_| {}).await;
@@ -32,11 +32,11 @@ async fn door(replies: Vec<Said>) -> Door<Fake> {
 }
 
 /// The first answer is cut. One reply reports the cache in `timings`, the other in `usage`.
-fn cut_and_rest(stream: bool) -> Vec<Said> {
+fn cut_and_rest(stream: bool) -> Vec<FakeReply> {
     let first = if stream {
-        Said::streamed_content(CUT, "length")
+        FakeReply::streamed_content(CUT, "length")
     } else {
-        Said::content(CUT, "length")
+        FakeReply::content(CUT, "length")
     };
     let first_report = json!({
         "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 },
@@ -50,7 +50,7 @@ fn cut_and_rest(stream: bool) -> Vec<Said> {
     });
     vec![
         reporting(first, &first_report),
-        reporting(Said::streamed_content(REST, "stop"), &rest_report),
+        reporting(FakeReply::streamed_content(REST, "stop"), &rest_report),
     ]
 }
 
@@ -101,8 +101,8 @@ async fn a_correction_is_overhead_with_its_prompt_and_its_answer() {
     let report =
         |input, output| json!({ "usage": { "prompt_tokens": input, "completion_tokens": output } });
     let door = door(vec![
-        reporting(Said::content(WRONG, "stop"), &report(100, 10)),
-        reporting(Said::streamed_content(RIGHT, "stop"), &report(200, 15)),
+        reporting(FakeReply::content(WRONG, "stop"), &report(100, 10)),
+        reporting(FakeReply::streamed_content(RIGHT, "stop"), &report(200, 15)),
     ])
     .await;
     let got = door.chat(&with_schema(false, true), &[]).await;
@@ -123,7 +123,11 @@ async fn an_uncut_answer_has_cost_ratio_1() {
         if is_reported {
             report["timings"] = json!({ "cache_n": 0, "prompt_ms": 1.5 });
         }
-        let door = door(vec![reporting(Said::content(content, "stop"), &report)]).await;
+        let door = door(vec![reporting(
+            FakeReply::content(content, "stop"),
+            &report,
+        )])
+        .await;
         let message = json!({ "role": "user", "content": "Is it?" });
         let request = json!({ "model": "gpt-4o", "messages": [message] });
         let got = door.chat(&request, &[]).await;

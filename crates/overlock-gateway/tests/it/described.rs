@@ -49,10 +49,10 @@ async fn the_gateway_matches_its_description() {
         .current_dir(std::env::temp_dir());
     let output = tokio::task::spawn_blocking(move || schemathesis.output()).await;
     let output = output.expect("no panic").expect("it runs");
-    let told = String::from_utf8_lossy(&output.stdout);
+    let reported = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}\n{complaints}");
-    let tested = told.lines().find(|line| line.contains("generated"));
+    assert!(output.status.success(), "{reported}\n{complaints}");
+    let tested = reported.lines().find(|line| line.contains("generated"));
     println!("\n{}\n", tested.unwrap_or_default().trim());
-    assert!(tested.is_some(), "nothing was tested: {told}");
+    assert!(tested.is_some(), "nothing was tested: {reported}");
 }

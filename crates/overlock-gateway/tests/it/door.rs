@@ -18,7 +18,7 @@ use overlock_store::Store;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::fake::{Fake, Said};
+use crate::fake::{Fake, FakeReply};
 
 /// A gateway and its upstream. Both end with the test.
 pub(crate) struct Door<U = ScriptedServer> {
@@ -28,13 +28,13 @@ pub(crate) struct Door<U = ScriptedServer> {
 
 /// The response that a client gets.
 #[derive(Debug)]
-pub(crate) struct Got {
+pub(crate) struct TestResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: String,
 }
 
-impl Got {
+impl TestResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
@@ -93,11 +93,14 @@ impl Door {
 }
 
 impl Door<Fake> {
-    pub(crate) async fn to_fake(replies: Vec<Said>) -> Self {
+    pub(crate) async fn to_fake(replies: Vec<FakeReply>) -> Self {
         Self::to_fake_with(replies, |_| {}).await
     }
 
-    pub(crate) async fn to_fake_with(replies: Vec<Said>, set: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) async fn to_fake_with(
+        replies: Vec<FakeReply>,
+        set: impl FnOnce(&mut Settings),
+    ) -> Self {
         let upstream = Fake::start(replies).await;
         let address = serve(&upstream.base, set).await;
         Self { address, upstream }
@@ -159,7 +162,11 @@ pub(crate) async fn open_with(
 
 impl<U> Door<U> {
     /// Sends a chat request.
-    pub(crate) async fn chat(&self, request: &Value, headers: &[(&'static str, &str)]) -> Got {
+    pub(crate) async fn chat(
+        &self,
+        request: &Value,
+        headers: &[(&'static str, &str)],
+    ) -> TestResponse {
         let headers = [headers, &[("content-type", "application/json")]].concat();
         let body = request.to_string();
         self.send(Method::POST, "/v1/chat/completions", &headers, &body)
@@ -171,13 +178,13 @@ impl<U> Door<U> {
         &self,
         request: &Value,
         headers: &[(&'static str, &str)],
-    ) -> Got {
+    ) -> TestResponse {
         let ask = async || self.chat(request, headers).await;
-        let is_free = |got: &Got| got.status != StatusCode::CONFLICT;
+        let is_free = |got: &TestResponse| got.status != StatusCode::CONFLICT;
         eventually("the key to be free", ask, is_free).await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Got {
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
         self.send(Method::GET, path, &[], "").await
     }
 
@@ -188,7 +195,7 @@ impl<U> Door<U> {
         path: &str,
         headers: &[(&'static str, &str)],
         body: &str,
-    ) -> Got {
+    ) -> TestResponse {
         let mut builder = Request::builder()
             .method(method)
             .uri(format!("{}{path}", self.address));
@@ -205,7 +212,7 @@ impl<U> Door<U> {
             (parts, body.collect().await.expect("all of it").to_bytes())
         };
         let (parts, body) = within_patience(path, answered).await;
-        Got {
+        TestResponse {
             status: parts.status,
             headers: parts.headers,
             body: String::from_utf8(body.into()).expect("text"),

@@ -34,7 +34,7 @@ pub(crate) enum Event {
 struct State {
     /// Each permit lets one request to `/v1/wait` continue.
     gate: Semaphore,
-    heard: AtomicUsize,
+    requests: AtomicUsize,
     events: mpsc::UnboundedSender<Event>,
 }
 
@@ -50,7 +50,7 @@ impl Echo {
         let (sender, events) = mpsc::unbounded_channel();
         let state = Arc::new(State {
             gate: Semaphore::new(0),
-            heard: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
             events: sender,
         });
         let shared = Arc::clone(&state);
@@ -77,8 +77,8 @@ impl Echo {
     }
 
     /// The number of requests so far.
-    pub(crate) fn heard(&self) -> usize {
-        self.state.heard.load(Ordering::SeqCst)
+    pub(crate) fn requests(&self) -> usize {
+        self.state.requests.load(Ordering::SeqCst)
     }
 
     pub(crate) async fn next(&mut self) -> Event {
@@ -113,7 +113,7 @@ async fn wait(state: &State) {
 }
 
 async fn answer(request: Request<Incoming>, state: Arc<State>) -> Response<Body> {
-    state.heard.fetch_add(1, Ordering::SeqCst);
+    state.requests.fetch_add(1, Ordering::SeqCst);
     let (head, body) = request.into_parts();
     let path = head.uri.path().to_owned();
     if path == "/base/v1/wait" {
@@ -147,7 +147,7 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Response<Body>
             )
         })
         .collect();
-    let told = json!({
+    let reported = json!({
         "method": head.method.as_str(),
         "uri": head.uri.to_string(),
         "headers": headers,
@@ -162,6 +162,6 @@ async fn answer(request: Request<Incoming>, state: Arc<State>) -> Response<Body>
         .header("set-cookie", "two=2")
         .header("connection", "x-of-the-hop")
         .header("x-of-the-hop", "not kept")
-        .body(Full::from(told.to_string()).boxed_unsync())
+        .body(Full::from(reported.to_string()).boxed_unsync())
         .expect("a response")
 }

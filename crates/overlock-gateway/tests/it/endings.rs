@@ -1,11 +1,11 @@
 use serde_json::{Value, json};
 
-use crate::door::{Door, Got};
-use crate::fake::{Fake, Said};
+use crate::door::{Door, TestResponse};
+use crate::fake::{Fake, FakeReply};
 
 /// The answer that a client got, streamed or not.
 #[derive(Debug, Default, PartialEq)]
-struct Told {
+struct FinishedAnswer {
     content: String,
     arguments: String,
     finish: Vec<Value>,
@@ -31,28 +31,28 @@ fn as_json(stream: bool) -> Value {
     request
 }
 
-impl Told {
-    fn read(got: &Got, calls: usize) -> Self {
-        let mut told = Self {
+impl FinishedAnswer {
+    fn read(got: &TestResponse, calls: usize) -> Self {
+        let mut answer = Self {
             calls,
             outcome: got.header("x-overlock-outcome").to_owned(),
             ..Self::default()
         };
         if got.header("content-type").starts_with("application/json") {
-            told.take(&got.json(), "message");
-            return told;
+            answer.take(&got.json(), "message");
+            return answer;
         }
         for event in got.body.split_terminator("\n\n") {
             if let Some((_, rest)) = event.split_once("outcome=") {
                 let outcome = rest.split(' ').next().unwrap_or_default();
-                outcome.clone_into(&mut told.outcome);
+                outcome.clone_into(&mut answer.outcome);
             }
             match event.strip_prefix("data: ") {
                 None | Some("[DONE]") => {}
-                Some(data) => told.take(&serde_json::from_str(data).expect("JSON"), "delta"),
+                Some(data) => answer.take(&serde_json::from_str(data).expect("JSON"), "delta"),
             }
         }
-        told
+        answer
     }
 
     fn take(&mut self, said: &Value, at: &str) {
@@ -72,41 +72,49 @@ impl Told {
     }
 }
 
-async fn asked(replies: Vec<Said>, request: &Value, headers: &[(&'static str, &str)]) -> Told {
+async fn finished(
+    replies: Vec<FakeReply>,
+    request: &Value,
+    headers: &[(&'static str, &str)],
+) -> FinishedAnswer {
     let door: Door<Fake> = Door::to_fake(replies).await;
     let got = door.chat(request, headers).await;
-    Told::read(&got, door.upstream.heard().len())
+    FinishedAnswer::read(&got, door.upstream.requests().len())
 }
 
 /// The answer for a content, which must be the same streamed and not.
-async fn told(
+async fn answer_of(
     content: &str,
     finish: &str,
     request: fn(bool) -> Value,
     headers: &[(&'static str, &str)],
-    later: &[Said],
-) -> Told {
+    later: &[FakeReply],
+) -> FinishedAnswer {
     let replies = |first| [vec![first], later.to_vec()].concat();
-    let whole = replies(Said::content(content, finish));
-    let whole = asked(whole, &request(false), headers).await;
-    let streamed = replies(Said::streamed_content(content, finish));
-    let streamed = asked(streamed, &request(true), headers).await;
+    let whole = replies(FakeReply::content(content, finish));
+    let whole = finished(whole, &request(false), headers).await;
+    let streamed = replies(FakeReply::streamed_content(content, finish));
+    let streamed = finished(streamed, &request(true), headers).await;
     assert_eq!(whole, streamed, "{content:?}");
     whole
 }
 
 #[track_caller]
-fn check(told: &Told, content: &str, finish: &str, calls: usize) {
+fn check(answer: &FinishedAnswer, content: &str, finish: &str, calls: usize) {
     let outcome = if finish == "stop" {
         "complete"
     } else {
         "partial"
     };
-    assert_eq!(told.content, content);
+    assert_eq!(answer.content, content);
     assert_eq!(
-        (told.finish.as_slice(), told.outcome.as_str(), told.calls),
+        (
+            answer.finish.as_slice(),
+            answer.outcome.as_str(),
+            answer.calls
+        ),
         (&[json!(finish)][..], outcome, calls),
-        "{told:?}"
+        "{answer:?}"
     );
 }
 
@@ -120,14 +128,19 @@ const CUT_TEXTS: [&str; 3] = [
 async fn a_cut_text_that_begins_with_json_is_cut() {
     for text in CUT_TEXTS {
         check(
-            &told(text, "length", plain, &[], &[]).await,
+            &answer_of(text, "length", plain, &[], &[]).await,
             text,
             "length",
             1,
         );
-        check(&told(text, "stop", plain, &[], &[]).await, text, "stop", 1);
         check(
-            &told(text, "length", plain, &OFF, &[]).await,
+            &answer_of(text, "stop", plain, &[], &[]).await,
+            text,
+            "stop",
+            1,
+        );
+        check(
+            &answer_of(text, "length", plain, &OFF, &[]).await,
             text,
             "length",
             1,
@@ -138,9 +151,9 @@ async fn a_cut_text_that_begins_with_json_is_cut() {
 #[tokio::test]
 async fn continues_a_cut_text_that_begins_with_json_on_request() {
     for text in CUT_TEXTS {
-        let rest = Said::streamed_content(" that is all of it.", "stop");
-        let told = told(text, "length", plain, &TEXT, &[rest]).await;
-        check(&told, &format!("{text} that is all of it."), "stop", 2);
+        let rest = FakeReply::streamed_content(" that is all of it.", "stop");
+        let answer = answer_of(text, "length", plain, &TEXT, &[rest]).await;
+        check(&answer, &format!("{text} that is all of it."), "stop", 2);
     }
 }
 
@@ -148,13 +161,13 @@ async fn continues_a_cut_text_that_begins_with_json_on_request() {
 async fn a_bare_document_with_finish_reason_length_is_complete() {
     for text in ["{\"a\": 1}", " [1]\n", "{\"a\": 1}\n```"] {
         check(
-            &told(text, "length", plain, &[], &[]).await,
+            &answer_of(text, "length", plain, &[], &[]).await,
             text,
             "stop",
             1,
         );
         check(
-            &told(text, "length", plain, &OFF, &[]).await,
+            &answer_of(text, "length", plain, &OFF, &[]).await,
             text,
             "stop",
             1,
@@ -166,15 +179,15 @@ async fn a_bare_document_with_finish_reason_length_is_complete() {
 async fn passes_on_several_documents_where_one_was_requested() {
     let text = CUT_TEXTS[2];
     check(
-        &told(text, "length", as_json, &[], &[]).await,
+        &answer_of(text, "length", as_json, &[], &[]).await,
         text,
         "length",
         1,
     );
     let text = "{\"a\": 1}\n{\"a\": 2}";
-    let told = told(text, "stop", as_json, &[], &[]).await;
-    assert_eq!((told.content.as_str(), told.calls), (text, 1));
-    assert_eq!(told.outcome, "failed", "{told:?}");
+    let answer = answer_of(text, "stop", as_json, &[], &[]).await;
+    assert_eq!((answer.content.as_str(), answer.calls), (text, 1));
+    assert_eq!(answer.outcome, "failed", "{answer:?}");
 }
 
 #[tokio::test]
@@ -190,28 +203,28 @@ async fn repairs_a_document_with_syntax_errors_without_another_call() {
             "{\"a\": \"he said \\\"no\\\" to it\", \"c\": 1}",
         ),
     ] {
-        let told = told(text, "stop", as_json, &[], &[]).await;
-        check(&told, repaired, "stop", 1);
+        let answer = answer_of(text, "stop", as_json, &[], &[]).await;
+        check(&answer, repaired, "stop", 1);
     }
     let text = "{\"a\": 1, // the first\n \"c\": 2}";
-    let told = told(text, "stop", as_json, &[], &[]).await;
-    let value: Value = serde_json::from_str(&told.content).expect("valid");
+    let answer = answer_of(text, "stop", as_json, &[], &[]).await;
+    let value: Value = serde_json::from_str(&answer.content).expect("valid");
     assert_eq!(value, json!({ "a": 1, "c": 2 }));
-    check(&told, &told.content, "stop", 1);
+    check(&answer, &answer.content, "stop", 1);
 }
 
 #[tokio::test]
 async fn continues_a_cut_document_from_its_repaired_form() {
-    let rest = Said::streamed_content("{\"a\": [1, 2], \"c\": \"precious\"}", "stop");
+    let rest = FakeReply::streamed_content("{\"a\": [1, 2], \"c\": \"precious\"}", "stop");
     let text = "{\"a\": [1, 2,], \"c\": \"prec";
-    let told = told(text, "length", as_json, &[], &[rest]).await;
+    let answer = answer_of(text, "length", as_json, &[], &[rest]).await;
     let repaired = "{\"a\": [1, 2], \"c\": \"precious\"}";
-    check(&told, repaired, "stop", 2);
+    check(&answer, repaired, "stop", 2);
 }
 
 /// Events without the end of a stream.
-fn broken(choices: &[Value]) -> Said {
-    let mut said = Said::stream(choices);
+fn broken(choices: &[Value]) -> FakeReply {
+    let mut said = FakeReply::stream(choices);
     said.body = said.body.replace("data: [DONE]\n\n", "");
     said
 }
@@ -241,13 +254,13 @@ async fn a_stream_that_breaks_off_is_not_called_complete() {
         (broken(&[piece(0, "[Note] 12")]), "[Note] 12"),
         (broken(&[calls]), ""),
     ] {
-        let told = asked(vec![first], &plain(true), &[]).await;
-        let error = told.error.as_ref().expect("an error");
+        let answer = finished(vec![first], &plain(true), &[]).await;
+        let error = answer.error.as_ref().expect("an error");
         assert_eq!(error["type"], "upstream_error");
         assert!(error["message"].is_string());
-        assert_eq!((told.content.as_str(), told.calls), (content, 1));
+        assert_eq!((answer.content.as_str(), answer.calls), (content, 1));
         assert_eq!(
-            (told.finish.as_slice(), told.outcome.as_str()),
+            (answer.finish.as_slice(), answer.outcome.as_str()),
             (&[][..], "")
         );
     }
@@ -256,12 +269,12 @@ async fn a_stream_that_breaks_off_is_not_called_complete() {
 #[tokio::test]
 async fn completes_a_document_whose_stream_breaks_off() {
     let whole = broken(&[piece(0, "{\"a\": [1, 2]}")]);
-    let told = asked(vec![whole], &plain(true), &[]).await;
-    check(&told, "{\"a\": [1, 2]}", "stop", 1);
+    let answer = finished(vec![whole], &plain(true), &[]).await;
+    check(&answer, "{\"a\": [1, 2]}", "stop", 1);
     let cut = broken(&[piece(0, "{\"a\": [1, ")]);
-    let rest = Said::streamed_content("{\"a\": [1, 2]}", "stop");
-    let told = asked(vec![cut, rest], &plain(true), &[]).await;
-    check(&told, "{\"a\": [1, 2]}", "stop", 2);
+    let rest = FakeReply::streamed_content("{\"a\": [1, 2]}", "stop");
+    let answer = finished(vec![cut, rest], &plain(true), &[]).await;
+    check(&answer, "{\"a\": [1, 2]}", "stop", 2);
 }
 
 #[tokio::test]
@@ -271,8 +284,8 @@ async fn a_text_whose_continuation_breaks_off_is_cut() {
         " the rain fell in torrents",
     );
     let rest = broken(&[piece(0, more)]);
-    let told = told(text, "length", plain, &TEXT, &[rest]).await;
-    check(&told, &format!("{text}{more}"), "length", 3);
+    let answer = answer_of(text, "length", plain, &TEXT, &[rest]).await;
+    check(&answer, &format!("{text}{more}"), "length", 3);
 }
 
 #[tokio::test]
@@ -280,7 +293,7 @@ async fn a_cut_document_is_called_cut_even_if_nothing_is_continued() {
     let text = "{\"a\": [1, ";
     for request in [plain, as_json] {
         check(
-            &told(text, "stop", request, &OFF, &[]).await,
+            &answer_of(text, "stop", request, &OFF, &[]).await,
             text,
             "length",
             1,
@@ -298,51 +311,67 @@ async fn a_tool_call_that_may_be_cut_never_looks_complete() {
     ] {
         let message = json!({ "role": "assistant", "tool_calls": [call(arguments)] });
         let choice = json!([{ "index": 0, "message": message, "finish_reason": said }]);
-        let whole = asked(vec![Said::choices(&choice)], &plain(false), headers).await;
-        let streamed = Said::stream(&[
+        let whole = finished(vec![FakeReply::choices(&choice)], &plain(false), headers).await;
+        let streamed = FakeReply::stream(&[
             json!({ "index": 0, "delta": message }),
             json!({ "index": 0, "delta": {}, "finish_reason": said }),
         ]);
-        let streamed = asked(vec![streamed], &plain(true), headers).await;
-        for told in [whole, streamed] {
-            assert_eq!(told.arguments, arguments);
-            check(&told, "", "length", 1);
+        let streamed = finished(vec![streamed], &plain(true), headers).await;
+        for answer in [whole, streamed] {
+            assert_eq!(answer.arguments, arguments);
+            check(&answer, "", "length", 1);
         }
     }
 }
 
 #[tokio::test]
 async fn cut_json_in_a_fence_is_continued_and_the_fence_is_closed() {
-    let rest = Said::streamed_content("```json\n{\"a\": [1, 2, 3]}\n```\nThat is all.", "stop");
+    let rest =
+        FakeReply::streamed_content("```json\n{\"a\": [1, 2, 3]}\n```\nThat is all.", "stop");
     for before in ["```json\n", "Here it is [1]:\n\n``` JSON\n", "```\n\n "] {
         for finish in ["length", "stop"] {
             let text = format!("{before}{{\"a\": [1, 2");
-            let told = told(&text, finish, plain, &[], std::slice::from_ref(&rest)).await;
+            let answer = answer_of(&text, finish, plain, &[], std::slice::from_ref(&rest)).await;
             let whole = format!("{before}{{\"a\": [1, 2, 3]}}\n```");
-            check(&told, &whole, "stop", 2);
+            check(&answer, &whole, "stop", 2);
         }
     }
 }
 
 #[tokio::test]
 async fn a_fence_that_cannot_be_continued_is_called_cut() {
-    let nothing = Said::streamed_content("", "stop");
+    let nothing = FakeReply::streamed_content("", "stop");
     let text = "Sure:\n```json\n{\"a\": [1, 2";
-    let whole = vec![Said::content(text, "length"), nothing.clone()];
+    let whole = vec![FakeReply::content(text, "length"), nothing.clone()];
     let closed = "Sure:\n```json\n{\"a\": [1]}\n```";
-    check(&asked(whole, &plain(false), &[]).await, closed, "length", 4);
-    let streamed = vec![Said::streamed_content(text, "length"), nothing];
-    check(&asked(streamed, &plain(true), &[]).await, text, "length", 4);
+    check(
+        &finished(whole, &plain(false), &[]).await,
+        closed,
+        "length",
+        4,
+    );
+    let streamed = vec![FakeReply::streamed_content(text, "length"), nothing];
+    check(
+        &finished(streamed, &plain(true), &[]).await,
+        text,
+        "length",
+        4,
+    );
     for text in [
         "```json\n{\"a\": 1}\n```\n\nIn words: the",
         "```python\nrows = [1,",
     ] {
         check(
-            &told(text, "length", plain, &[], &[]).await,
+            &answer_of(text, "length", plain, &[], &[]).await,
             text,
             "length",
             1,
         );
-        check(&told(text, "stop", plain, &[], &[]).await, text, "stop", 1);
+        check(
+            &answer_of(text, "stop", plain, &[], &[]).await,
+            text,
+            "stop",
+            1,
+        );
     }
 }

@@ -16,27 +16,27 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::door::{
-    Door, Got, ask, open, open_with, report, script, serve, serve_with, until_called,
+    Door, TestResponse, ask, open, open_with, report, script, serve, serve_with, until_called,
 };
-use crate::fake::{Fake, Said};
+use crate::fake::{Fake, FakeReply};
 
 const ALL: &str = "/api/runs/events";
 
 /// A received event.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct SseEvent {
     pub(crate) name: String,
     pub(crate) id: Option<String>,
     pub(crate) data: Value,
 }
 
 /// An event stream that is read event by event.
-pub(crate) struct Listening {
+pub(crate) struct EventStream {
     response: Response<Incoming>,
     read: Vec<u8>,
 }
 
-impl Listening {
+impl EventStream {
     async fn to(address: &str, path: &str) -> Self {
         Self::after(address, path, None).await
     }
@@ -57,11 +57,11 @@ impl Listening {
     }
 
     /// The next event other than progress, which may arrive at any time; `None` at the end.
-    pub(crate) async fn next(&mut self) -> Option<Told> {
+    pub(crate) async fn next(&mut self) -> Option<SseEvent> {
         loop {
-            let told = self.any().await?;
-            if told.name != "growing" {
-                return Some(told);
+            let received = self.any().await?;
+            if received.name != "growing" {
+                return Some(received);
             }
         }
     }
@@ -69,20 +69,20 @@ impl Listening {
     /// The first progress event that satisfies a condition.
     async fn growing(&mut self, is_so_far: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let told = self.any().await.expect("an event");
-            if told.name == "growing" && is_so_far(&told.data) {
-                return told.data;
+            let received = self.any().await.expect("an event");
+            if received.name == "growing" && is_so_far(&received.data) {
+                return received.data;
             }
         }
     }
 
-    async fn any(&mut self) -> Option<Told> {
+    async fn any(&mut self) -> Option<SseEvent> {
         loop {
             let mut pairs = self.read.windows(2);
             if let Some(end) = pairs.position(|pair| pair == b"\n\n") {
                 let event: Vec<u8> = self.read.drain(..end + 2).collect();
                 match parsed(&String::from_utf8(event).expect("text")) {
-                    Some(told) => return Some(told),
+                    Some(received) => return Some(received),
                     None => continue,
                 }
             }
@@ -94,35 +94,38 @@ impl Listening {
     }
 
     /// All events up to the first of this name.
-    pub(crate) async fn until(&mut self, name: &str) -> Vec<Told> {
-        let mut told = Vec::new();
+    pub(crate) async fn until(&mut self, name: &str) -> Vec<SseEvent> {
+        let mut received = Vec::new();
         loop {
             let next = self.next().await;
             let Some(next) = next else {
-                panic!("no `{name}` came, but {:?}", names(&told));
+                panic!("no `{name}` came, but {:?}", names(&received));
             };
-            told.push(next);
-            if told.last().is_some_and(|told| told.name == name) {
-                return told;
+            received.push(next);
+            if received
+                .last()
+                .is_some_and(|received| received.name == name)
+            {
+                return received;
             }
         }
     }
 }
 
-fn parsed(event: &str) -> Option<Told> {
+fn parsed(event: &str) -> Option<SseEvent> {
     let field = |name: &str| {
         let mut lines = event.lines();
         lines.find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(": ")?.to_owned()))
     };
-    Some(Told {
+    Some(SseEvent {
         name: field("event")?,
         id: field("id"),
         data: serde_json::from_str(&field("data")?).expect("data is JSON"),
     })
 }
 
-pub(crate) fn names(told: &[Told]) -> Vec<&str> {
-    told.iter().map(|told| &*told.name).collect()
+pub(crate) fn names(received: &[SseEvent]) -> Vec<&str> {
+    received.iter().map(|received| &*received.name).collect()
 }
 
 /// A model that cuts its answers, and a gateway that records its runs.
@@ -149,7 +152,7 @@ async fn door_with(
 }
 
 /// The document that steps make together.
-fn grown(steps: &[&Told]) -> String {
+fn document_of(steps: &[&SseEvent]) -> String {
     let mut document = String::new();
     for step in steps {
         let result = &step.data["result"];
@@ -170,24 +173,24 @@ async fn sends_all_events_of_a_run_in_order() {
         (true, Record::Metadata),
     ] {
         let door = door(record, &[]).await;
-        let mut listening = Listening::to(&door.address, ALL).await;
+        let mut listening = EventStream::to(&door.address, ALL).await;
         let running = listening.next().await.expect("an event");
         assert_eq!(
             (&*running.name, &running.data),
             ("running", &json!({ "runs": [] }))
         );
         let got = door.chat(&ask(stream), &[]).await;
-        let told = listening.until("ended").await;
+        let received = listening.until("ended").await;
         let calls = door.upstream.asked().len();
         assert_eq!(calls, 7);
         let mut expected = vec!["began"];
         expected.extend(["asking", "step"].repeat(calls));
         expected.push("ended");
-        assert_eq!(names(&told), expected);
+        assert_eq!(names(&received), expected);
 
         let run = got.header("x-overlock-run");
         let shown = door.get(&format!("/api/runs/{run}")).await.json();
-        let (began, ended) = (&told[0].data, &told[told.len() - 1].data);
+        let (began, ended) = (&received[0].data, &received[received.len() - 1].data);
         assert_eq!((&began["id"], &ended["id"]), (&json!(run), &json!(run)));
         assert_eq!(
             (&began["outcome"], &began["iterations"]),
@@ -197,7 +200,10 @@ async fn sends_all_events_of_a_run_in_order() {
         for name in ["began_at", "model", "outcome", "iterations"] {
             assert_eq!(ended[name], shown[name], "{name}");
         }
-        let steps: Vec<&Told> = told.iter().filter(|told| told.name == "step").collect();
+        let steps: Vec<&SseEvent> = received
+            .iter()
+            .filter(|received| received.name == "step")
+            .collect();
         for (number, step) in (1..).zip(&steps) {
             assert_eq!(step.data["number"], number);
             assert_eq!(step.data["run"], run);
@@ -214,8 +220,8 @@ async fn sends_all_events_of_a_run_in_order() {
         } else {
             String::new()
         };
-        assert_eq!(grown(&steps), document);
-        let text = format!("{told:?}");
+        assert_eq!(document_of(&steps), document);
+        let text = format!("{received:?}");
         assert_eq!(text.contains("section-0\\"), record == Record::Full);
     }
 }
@@ -239,18 +245,18 @@ async fn reports_the_progress_of_an_answer() {
             settings.models = overlock_budget::Models::with_own([("gpt-4o".to_owned(), model)]);
         })
         .await;
-        let mut all = Listening::to(&door.address, ALL).await;
+        let mut all = EventStream::to(&door.address, ALL).await;
         let request = ask(true);
         let mut chat = Box::pin(door.chat(&request, &[]));
         let listen = async {
-            let told = all.until("step").await;
-            let step = told.last().expect("a step").data.clone();
-            let has_come = |told: &Value| told["number"] == 2 && told["bytes"] != 0;
+            let received = all.until("step").await;
+            let step = received.last().expect("a step").data.clone();
+            let has_come = |received: &Value| received["number"] == 2 && received["bytes"] != 0;
             let growing = all.growing(has_come).await;
             // A later subscriber gets it too.
             let run = growing["run"].as_str().expect("a name").to_owned();
             let path = format!("/api/runs/{run}/events");
-            let mut one = Listening::to(&door.address, &path).await;
+            let mut one = EventStream::to(&door.address, &path).await;
             let late = one.growing(has_come).await;
             (step, growing, late)
         };
@@ -258,17 +264,25 @@ async fn reports_the_progress_of_an_answer() {
             _ = &mut chat => panic!("it is never answered"),
             listened = listen => listened,
         };
-        for told in [&growing, &late] {
-            let number = |name: &str| told[name].as_u64().unwrap_or_else(|| panic!("{told}"));
+        for received in [&growing, &late] {
+            let number = |name: &str| {
+                received[name]
+                    .as_u64()
+                    .unwrap_or_else(|| panic!("{received}"))
+            };
             assert!(number("tokens") > 0 && number("tokens") < number("bytes"));
             let before = step["tokens"].as_u64().expect("a number");
-            assert_eq!(number("output_tokens"), before + number("tokens"), "{told}");
+            assert_eq!(
+                number("output_tokens"),
+                before + number("tokens"),
+                "{received}"
+            );
             assert!(number("input_tokens") > step["told"]["input"].as_u64().expect("a number"));
             // A token costs one, so the cost is the number of tokens.
             let cost = number("input_tokens") + number("output_tokens");
-            assert_eq!(told["cost"]["amount"], cost.to_string());
-            let text = told["text"].as_str();
-            assert_eq!(text.is_some(), record == Record::Full, "{told}");
+            assert_eq!(received["cost"]["amount"], cost.to_string());
+            let text = received["text"].as_str();
+            assert_eq!(text.is_some(), record == Record::Full, "{received}");
             if let Some(text) = text {
                 let line = text.lines().nth(2).expect("a whole line");
                 assert!(report(12_000).contains(line), "{text}");
@@ -282,48 +296,48 @@ async fn replays_a_run_from_its_beginning_to_late_subscribers() {
     for stream in [false, true] {
         // The third call is not answered before the client disconnects.
         let door = door(Record::Full, &[None, None, Some(Fault::NoAnswer)]).await;
-        let mut all = Listening::to(&door.address, ALL).await;
+        let mut all = EventStream::to(&door.address, ALL).await;
         let request = ask(stream);
-        let (run, told) = {
+        let (run, received) = {
             let mut chat = Box::pin(door.chat(&request, &[]));
             let listen = async {
                 let began = all.until("began").await;
                 let run = began[1].data["id"].as_str().expect("a name").to_owned();
                 until_called(&door.upstream, 3).await;
                 let path = format!("/api/runs/{run}/events");
-                let mut one = Listening::to(&door.address, &path).await;
-                let mut told = Vec::new();
-                while told.len() < 4 {
-                    told.push(one.next().await.expect("an event"));
+                let mut one = EventStream::to(&door.address, &path).await;
+                let mut received = Vec::new();
+                while received.len() < 4 {
+                    received.push(one.next().await.expect("an event"));
                 }
-                let late = Listening::to(&door.address, ALL).await.next().await;
+                let late = EventStream::to(&door.address, ALL).await.next().await;
                 assert_eq!(late.expect("an event").data, json!({ "runs": [run] }));
-                (run, told, one)
+                (run, received, one)
             };
-            let (run, mut told, mut one) = tokio::select! {
+            let (run, mut received, mut one) = tokio::select! {
                 _ = &mut chat => panic!("it is never answered"),
                 listened = listen => listened,
             };
-            assert_eq!(names(&told), ["began", "step", "step", "asking"]);
+            assert_eq!(names(&received), ["began", "step", "step", "asking"]);
             drop(chat);
-            told.extend(one.until("ended").await);
+            received.extend(one.until("ended").await);
             assert!(one.next().await.is_none(), "nothing comes after the end");
-            (run, told)
+            (run, received)
         };
-        let ended = told.last().expect("an event");
+        let ended = received.last().expect("an event");
         assert_eq!(ended.data["outcome"], "partial");
         assert_eq!(ended.data["reason"], "cancelled");
 
         // The same after the end, and only the remaining events after a reconnect.
         let path = format!("/api/runs/{run}/events");
-        let mut again = Listening::to(&door.address, &path).await;
+        let mut again = EventStream::to(&door.address, &path).await;
         let again = again.until("ended").await;
         assert_eq!(names(&again), ["began", "step", "step", "ended"]);
-        let without_asking = told.iter().filter(|told| told.name != "asking");
+        let without_asking = received.iter().filter(|received| received.name != "asking");
         for (one, other) in without_asking.zip(&again) {
             assert_eq!((&one.id, &one.data), (&other.id, &other.data));
         }
-        let mut rest = Listening::after(&door.address, &path, again[1].id.as_deref()).await;
+        let mut rest = EventStream::after(&door.address, &path, again[1].id.as_deref()).await;
         assert_eq!(names(&rest.until("ended").await), ["step", "ended"]);
         let last = ended.id.as_deref().expect("an id");
         let nothing = open_with(&door.address, &path, &[("last-event-id", last)]).await;
@@ -338,10 +352,10 @@ async fn with_metadata_only_a_late_subscriber_gets_a_lagged_event() {
     let mut chat = Box::pin(door.chat(&request, &[]));
     let listen = async {
         until_called(&door.upstream, 3).await;
-        let mut all = Listening::to(&door.address, ALL).await;
+        let mut all = EventStream::to(&door.address, ALL).await;
         let running = all.next().await.expect("an event");
         let run = running.data["runs"][0].as_str().expect("a run").to_owned();
-        Listening::to(&door.address, &format!("/api/runs/{run}/events")).await
+        EventStream::to(&door.address, &format!("/api/runs/{run}/events")).await
     };
     let mut one = tokio::select! {
         _ = &mut chat => panic!("it is never answered"),
@@ -349,15 +363,15 @@ async fn with_metadata_only_a_late_subscriber_gets_a_lagged_event() {
     };
     drop(chat);
     // Steps from before the subscription are not in the log.
-    let told = one.until("ended").await;
-    assert_eq!(names(&told), ["lagged", "ended"]);
-    assert_eq!(told[1].data["iterations"], 2);
+    let received = one.until("ended").await;
+    assert_eq!(names(&received), ["lagged", "ended"]);
+    assert_eq!(received[1].data["iterations"], 2);
 }
 
 #[tokio::test]
 async fn a_run_with_a_key_is_interrupted_and_resumed() {
     let door = door(Record::Full, &[None, None, Some(Fault::NoAnswer)]).await;
-    let mut all = Listening::to(&door.address, ALL).await;
+    let mut all = EventStream::to(&door.address, ALL).await;
     let (request, key) = (ask(false), [("idempotency-key", "one")]);
     tokio::select! {
         _ = door.chat(&request, &key) => panic!("it is never answered"),
@@ -366,9 +380,9 @@ async fn a_run_with_a_key_is_interrupted_and_resumed() {
     let first = all.until("left").await;
     let run = first.last().expect("an event").data["id"].clone();
     let path = format!("/api/runs/{}/events", run.as_str().expect("a name"));
-    let mut one = Listening::to(&door.address, &path).await;
-    let told = one.until("left").await;
-    assert_eq!(names(&told), ["began", "step", "step", "left"]);
+    let mut one = EventStream::to(&door.address, &path).await;
+    let received = one.until("left").await;
+    assert_eq!(names(&received), ["began", "step", "step", "left"]);
     assert!(one.next().await.is_none());
 
     door.chat(&request, &key).await;
@@ -385,7 +399,7 @@ async fn a_run_with_a_key_is_interrupted_and_resumed() {
 }
 
 /// A gateway that retries once.
-async fn once_more(faults: &[Option<Fault>]) -> Door {
+async fn retrying_gateway(faults: &[Option<Fault>]) -> Door {
     let set = |settings: &mut Settings| {
         settings.upstream.retries.retries = 1;
         settings.upstream.retries.first_wait = Duration::from_millis(1);
@@ -396,14 +410,14 @@ async fn once_more(faults: &[Option<Fault>]) -> Door {
 #[tokio::test]
 async fn a_retried_call_is_reported_and_recorded() {
     let unwell = Some(Fault::Status(503, None));
-    let door = once_more(&[None, unwell]).await;
-    let mut all = Listening::to(&door.address, ALL).await;
+    let door = retrying_gateway(&[None, unwell]).await;
+    let mut all = EventStream::to(&door.address, ALL).await;
     let got = door.chat(&ask(false), &[]).await;
-    let told = all.until("ended").await;
+    let received = all.until("ended").await;
     let asked = ["asking", "retrying", "step"];
     let begin = ["running", "began", "asking", "step"];
-    assert_eq!(names(&told)[..7], [&begin[..], &asked[..]].concat());
-    let retrying = &told[5].data;
+    assert_eq!(names(&received)[..7], [&begin[..], &asked[..]].concat());
+    let retrying = &received[5].data;
     assert_eq!(retrying["number"], 2);
     assert!(retrying["wait_ms"].is_u64(), "{retrying}");
     let why = retrying["error"].as_str().expect("a reason");
@@ -421,7 +435,7 @@ async fn a_retried_call_is_reported_and_recorded() {
 #[tokio::test]
 async fn reports_retries_that_failed() {
     let unwell = Some(Fault::Status(503, None));
-    let door = once_more(&[None, unwell, unwell]).await;
+    let door = retrying_gateway(&[None, unwell, unwell]).await;
     door.chat(&ask(false), &[]).await;
     let fault = &door.get("/api/runs").await.json()[0]["upstream_fault"];
     assert_eq!(
@@ -433,30 +447,30 @@ async fn reports_retries_that_failed() {
 #[tokio::test]
 async fn a_reconnected_subscriber_continues_after_its_last_event() {
     let door = door(Record::Full, &[]).await;
-    let mut all = Listening::to(&door.address, ALL).await;
+    let mut all = EventStream::to(&door.address, ALL).await;
     door.chat(&ask(false), &[]).await;
-    let told = all.until("ended").await;
+    let received = all.until("ended").await;
     drop(all);
-    for (index, had) in told.iter().enumerate() {
-        let mut rest = Listening::after(&door.address, ALL, had.id.as_deref()).await;
-        if index + 1 == told.len() {
+    for (index, had) in received.iter().enumerate() {
+        let mut rest = EventStream::after(&door.address, ALL, had.id.as_deref()).await;
+        if index + 1 == received.len() {
             door.chat(&ask(false), &[]).await;
             assert_eq!(rest.next().await.expect("an event").name, "began");
             continue;
         }
         let rest = rest.until("ended").await;
-        assert_eq!(names(&rest), names(&told[index + 1..]));
+        assert_eq!(names(&rest), names(&received[index + 1..]));
     }
     // An event id of an earlier process, and an invalid one.
-    let mut other = Listening::after(&door.address, ALL, Some("1-1")).await;
+    let mut other = EventStream::after(&door.address, ALL, Some("1-1")).await;
     assert_eq!(other.next().await.expect("an event").name, "lagged");
     assert_eq!(other.next().await.expect("an event").name, "running");
-    let mut nonsense = Listening::after(&door.address, ALL, Some("nonsense")).await;
+    let mut nonsense = EventStream::after(&door.address, ALL, Some("nonsense")).await;
     assert_eq!(nonsense.next().await.expect("an event").name, "running");
 }
 
 /// A client that asks for events and does not read them.
-async fn stuck(address: &str) -> TcpStream {
+async fn stuck_client(address: &str) -> TcpStream {
     let mut client = TcpStream::connect(address.trim_start_matches("http://"))
         .await
         .expect("a gateway");
@@ -470,16 +484,16 @@ async fn stuck(address: &str) -> TcpStream {
 }
 
 /// Large runs, with more events than the log or a connection holds.
-async fn chatter(door: &Door<Fake>, runs: usize) {
+async fn make_large_runs(door: &Door<Fake>, runs: usize) {
     for _ in 0..runs {
         let got = door.chat(&ask(false), &[]).await;
         assert_eq!(got.status, StatusCode::OK, "{}", got.body);
     }
 }
 
-async fn wordy() -> (Door<Fake>, Arc<dyn Store>) {
+async fn large_run_gateway() -> (Door<Fake>, Arc<dyn Store>) {
     let content = json!({ "text": "a line of text\n".repeat(40_000) }).to_string();
-    let upstream = Fake::start(vec![Said::content(&content, "stop")]);
+    let upstream = Fake::start(vec![FakeReply::content(&content, "stop")]);
     let door = Door {
         address: String::new(),
         upstream: upstream.await,
@@ -489,15 +503,15 @@ async fn wordy() -> (Door<Fake>, Arc<dyn Store>) {
 
 #[tokio::test]
 async fn a_slow_subscriber_gets_a_lagged_event_and_delays_no_run() {
-    let (mut door, store) = wordy().await;
+    let (mut door, store) = large_run_gateway().await;
     let set = |settings: &mut Settings| {
         settings.record = Record::Full;
         // Long enough that no connection times out on a slow machine.
         settings.limits.write_time = Duration::from_hours(1);
     };
     door.address = serve_with(&door.upstream.base, Some(store), set).await;
-    let mut client = stuck(&door.address).await;
-    chatter(&door, 30).await;
+    let mut client = stuck_client(&door.address).await;
+    make_large_runs(&door, 30).await;
     let mut got = Vec::new();
     let mut buffer = vec![0; 1 << 16];
     let lagged = b"event: lagged";
@@ -518,7 +532,7 @@ async fn a_slow_subscriber_gets_a_lagged_event_and_delays_no_run() {
 
 #[tokio::test]
 async fn event_streams_end_at_shutdown() {
-    let (mut door, store) = wordy().await;
+    let (mut door, store) = large_run_gateway().await;
     let mut settings = Settings::new(Upstream::new(&door.upstream.base));
     settings.record = Record::Full;
     // The subscriber does not read.
@@ -530,16 +544,18 @@ async fn event_streams_end_at_shutdown() {
     let serving = tokio::spawn(gateway.serve(listener, async {
         let _ = stopped.await;
     }));
-    let mut reader = Listening::to(&door.address, ALL).await;
+    let mut reader = EventStream::to(&door.address, ALL).await;
     let (sender, mut ended) = mpsc::unbounded_channel();
     let reading = tokio::spawn(async move {
-        while let Some(told) = reader.next().await {
-            if told.name == "ended" {
-                sender.send(told.data["id"].clone()).expect("it is heard");
+        while let Some(received) = reader.next().await {
+            if received.name == "ended" {
+                sender
+                    .send(received.data["id"].clone())
+                    .expect("it is heard");
             }
         }
     });
-    let unread = stuck(&door.address).await;
+    let unread = stuck_client(&door.address).await;
     for _ in 0..30 {
         let got = door.chat(&ask(false), &[]).await;
         let run = within_patience("the end of the run", ended.recv()).await;
@@ -569,7 +585,7 @@ async fn sends_the_end_of_the_last_run_before_shutdown() {
     let serving = tokio::spawn(gateway.serve(listener, async {
         let _ = stopped.await;
     }));
-    let mut reader = Listening::to(&address, ALL).await;
+    let mut reader = EventStream::to(&address, ALL).await;
     let door = Door { address, upstream };
     let asking = tokio::spawn(async move { door.chat(&ask(true), &[]).await });
     reader.until("asking").await;
@@ -590,7 +606,7 @@ async fn a_disconnected_subscriber_frees_its_slot() {
         settings.limits.queue = 0;
     };
     let door = door_with(Record::Metadata, &[], set).await;
-    let first = Listening::to(&door.address, ALL).await;
+    let first = EventStream::to(&door.address, ALL).await;
     let got = door.get(ALL).await;
     assert_eq!(got.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(got.json()["error"]["code"], "too-many-readers");
@@ -605,7 +621,7 @@ async fn a_disconnected_subscriber_frees_its_slot() {
 async fn sends_keep_alive_comments() {
     let set = |settings: &mut Settings| settings.limits.keep_alive = Duration::from_millis(5);
     let door = door_with(Record::Metadata, &[], set).await;
-    let mut listening = Listening::to(&door.address, ALL).await;
+    let mut listening = EventStream::to(&door.address, ALL).await;
     listening.next().await.expect("an event");
     while !listening.read.ends_with(b": keep-alive\n\n") {
         let frame = within_patience("a comment", listening.response.frame()).await;
@@ -616,7 +632,7 @@ async fn sends_keep_alive_comments() {
 }
 
 #[track_caller]
-fn check_error(got: &Got, status: u16, code: &str) {
+fn check_error(got: &TestResponse, status: u16, code: &str) {
     assert_eq!(got.status, status, "{}", got.body);
     assert_eq!(got.json()["error"]["code"], code);
 }
@@ -667,7 +683,7 @@ async fn sends_the_records_of_a_run_of_another_process() {
     };
     store.begin(&run).expect("it is recorded");
     let address = serve_with("http://127.0.0.1:1/v1", Some(store), |_| {}).await;
-    let mut one = Listening::to(&address, &format!("/api/runs/{id}/events")).await;
+    let mut one = EventStream::to(&address, &format!("/api/runs/{id}/events")).await;
     assert_eq!(names(&one.until("left").await), ["began", "left"]);
     assert!(one.next().await.is_none());
 }
@@ -678,7 +694,7 @@ async fn a_run_of_another_gateway_is_not_reported_as_interrupted() {
     let faults = [None, Some(Fault::NoAnswer)];
     let upstream = ScriptedServer::start(script, &faults).await;
     let upstream = upstream.expect("a server");
-    let (_folder, store) = filed();
+    let (_folder, store) = store_in_file();
     let full = |settings: &mut Settings| settings.record = Record::Full;
     let one = Door {
         address: serve_with(&upstream.base(), Some(store()), full).await,
@@ -697,9 +713,9 @@ async fn a_run_of_another_gateway_is_not_reported_as_interrupted() {
         assert_eq!((run.get("elsewhere"), run.get("left")), (None, None));
         let id = run["id"].as_str().expect("a name").to_owned();
         let path = format!("/api/runs/{id}/events");
-        let mut listening = Listening::to(&other.address, &path).await;
-        let told = listening.until("step").await;
-        assert_eq!(names(&told), ["began", "step"]);
+        let mut listening = EventStream::to(&other.address, &path).await;
+        let received = listening.until("step").await;
+        assert_eq!(names(&received), ["began", "step"]);
         listening
     };
     let mut listening = tokio::select! {
@@ -714,7 +730,7 @@ async fn a_run_of_another_gateway_is_not_reported_as_interrupted() {
 }
 
 /// A store in a file, as each process opens it.
-fn filed() -> (TempDir, impl Fn() -> Arc<dyn Store>) {
+fn store_in_file() -> (TempDir, impl Fn() -> Arc<dyn Store>) {
     let folder = TempDir::new().expect("a folder");
     let address = StoreAddress::Sqlite(folder.path().join("runs.db"));
     let store = move || overlock_store::open(&address, Access::Create).expect("a store");
@@ -723,7 +739,7 @@ fn filed() -> (TempDir, impl Fn() -> Arc<dyn Store>) {
 
 #[tokio::test]
 async fn a_run_whose_gateway_is_gone_is_interrupted_at_once() {
-    let (_folder, store) = filed();
+    let (_folder, store) = store_in_file();
     let other = store();
     let (worker, id) = (RunId::new(1, 1), RunId::new(now(), 1));
     let held = other.work_on(&worker).expect("a store");
@@ -754,21 +770,21 @@ async fn a_run_whose_gateway_is_gone_is_interrupted_at_once() {
     let listed = async || {
         let [listed, shown] = [door.get("/api/runs").await, door.get(&path).await];
         let [listed, shown] = [listed.json()[0].clone(), shown.json()];
-        let told = |run: &Value| ["left", "elsewhere"].map(|name| run[name] == true);
-        assert_eq!(told(&listed), told(&shown));
-        told(&listed)
+        let received = |run: &Value| ["left", "elsewhere"].map(|name| run[name] == true);
+        assert_eq!(received(&listed), received(&shown));
+        received(&listed)
     };
     assert_eq!(listed().await, [false, false]);
-    let mut one = Listening::to(&door.address, &format!("{path}/events")).await;
+    let mut one = EventStream::to(&door.address, &format!("{path}/events")).await;
     assert_eq!(names(&one.until("step").await), ["began", "step"]);
     drop(held);
     assert_eq!(names(&one.until("left").await), ["left"]);
     assert_eq!(listed().await, [true, false]);
     // Its usage counts.
     for path in ["/api/runs", "/api/runs/totals"] {
-        let told = door.get(path).await.json();
-        let told = told.get(0).unwrap_or(&told);
-        let tokens = ["input_tokens", "output_tokens"].map(|name| told[name].as_u64());
+        let received = door.get(path).await.json();
+        let received = received.get(0).unwrap_or(&received);
+        let tokens = ["input_tokens", "output_tokens"].map(|name| received[name].as_u64());
         assert_eq!(tokens, [Some(30), Some(7)], "{path}");
     }
 }

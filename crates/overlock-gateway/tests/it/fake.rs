@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 
 /// One reply.
 #[derive(Clone)]
-pub(crate) struct Said {
+pub(crate) struct FakeReply {
     /// [`NEVER`] for no reply.
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
@@ -43,7 +43,7 @@ const FLOODS: u16 = 3;
 
 /// A received request.
 #[derive(Clone)]
-pub(crate) struct Heard {
+pub(crate) struct FakeRequest {
     /// The query string.
     pub(crate) query: Option<String>,
     pub(crate) headers: HeaderMap,
@@ -54,17 +54,17 @@ pub(crate) struct Heard {
 
 pub(crate) struct Fake {
     pub(crate) base: String,
-    heard: Arc<Mutex<Vec<Heard>>>,
+    requests: Arc<Mutex<Vec<FakeRequest>>>,
 }
 
 impl Fake {
     /// An upstream with these replies; the last one is repeated.
-    pub(crate) async fn start(replies: Vec<Said>) -> Self {
+    pub(crate) async fn start(replies: Vec<FakeReply>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let base = format!("http://{}/v1", listener.local_addr().expect("an address"));
-        let heard = Arc::new(Mutex::new(Vec::new()));
+        let requests = Arc::new(Mutex::new(Vec::new()));
         let replies = Arc::new(Mutex::new(VecDeque::from(replies)));
-        let log = Arc::clone(&heard);
+        let log = Arc::clone(&requests);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (replies, log) = (Arc::clone(&replies), Arc::clone(&log));
@@ -75,28 +75,28 @@ impl Fake {
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
-        Self { base, heard }
+        Self { base, requests }
     }
 
-    pub(crate) fn heard(&self) -> Vec<Heard> {
-        self.heard.lock().expect("no panic").clone()
+    pub(crate) fn requests(&self) -> Vec<FakeRequest> {
+        self.requests.lock().expect("no panic").clone()
     }
 
     /// Waits until it has had this many calls.
     pub(crate) async fn until_called(&self, calls: usize) {
-        let look = async || self.heard.lock().expect("no panic").len();
+        let look = async || self.requests.lock().expect("no panic").len();
         eventually("an upstream call", look, |made| *made >= calls).await;
     }
 }
 
 async fn answer(
     request: Request<Incoming>,
-    replies: &Mutex<VecDeque<Said>>,
-    log: &Mutex<Vec<Heard>>,
+    replies: &Mutex<VecDeque<FakeReply>>,
+    log: &Mutex<Vec<FakeRequest>>,
 ) -> Response<UnsyncBoxBody<Bytes, io::Error>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.expect("a body").to_bytes();
-    log.lock().expect("no panic").push(Heard {
+    log.lock().expect("no panic").push(FakeRequest {
         query: head.uri.query().map(str::to_owned),
         headers: head.headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
@@ -147,7 +147,7 @@ async fn answer(
     response.body(body).expect("a response")
 }
 
-impl Said {
+impl FakeReply {
     /// No reply at all.
     pub(crate) fn never() -> Self {
         Self {

@@ -59,7 +59,7 @@ fn filled() -> Arc<dyn Store> {
     let written = store.transact(&mut |writes| {
         for number in 0..MANY {
             let id = id(number);
-            let told = writes.add_ended(&EndedRun {
+            let reported = writes.add_ended(&EndedRun {
                 begun: NewRun {
                     id: &id,
                     at: 1_700_000_000_000 + number,
@@ -72,7 +72,7 @@ fn filled() -> Arc<dyn Store> {
                 at: 1_700_000_000_500 + number,
                 outcome: &ending(number).to_string(),
             });
-            told.expect("it is written");
+            reported.expect("it is written");
         }
     });
     written.expect("they are written");

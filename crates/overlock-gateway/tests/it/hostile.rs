@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use crate::door::{Door, serve};
 use crate::echo::Echo;
-use crate::fake::{Fake, Said};
+use crate::fake::{Fake, FakeReply};
 
 async fn door(set: impl FnOnce(&mut Settings)) -> Door<Echo> {
     let upstream = Echo::start().await;
@@ -119,7 +119,7 @@ async fn rejects_malformed_http() {
     ] {
         check_refused(&door.raw(bytes).await);
     }
-    assert_eq!(door.upstream.heard(), 0);
+    assert_eq!(door.upstream.requests(), 0);
     door.lives().await;
 }
 
@@ -228,7 +228,7 @@ async fn rejects_malformed_messages() {
     ] {
         check(&door.raw(&post(CHAT, body.as_bytes())).await, 400);
     }
-    assert_eq!(door.upstream.heard(), 0);
+    assert_eq!(door.upstream.requests(), 0);
     door.lives().await;
 }
 
@@ -283,7 +283,7 @@ async fn a_path_stays_below_the_upstreams_address() {
             format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
         check_refused(&door.raw(request.as_bytes()).await);
     }
-    assert_eq!(door.upstream.heard(), 0);
+    assert_eq!(door.upstream.requests(), 0);
     // A request with any host goes to the configured upstream.
     let request = "GET http://evil.example/v1/files?a=b HTTP/1.1\r\nhost: localhost\r\n\
                    connection: close\r\n\r\n";
@@ -327,7 +327,7 @@ fn with_schema(levels: usize) -> Value {
 
 #[tokio::test]
 async fn a_schema_that_multiplies_is_refused_before_the_upstream_is_called() {
-    let door: Door<Fake> = Door::to_fake(vec![Said::content("[\"a\"]", "stop")]).await;
+    let door: Door<Fake> = Door::to_fake(vec![FakeReply::content("[\"a\"]", "stop")]).await;
     let got = door.chat(&with_schema(27), &[]).await;
     assert_eq!(got.status, StatusCode::BAD_REQUEST, "{}", got.body);
     let error = &got.json()["error"];
@@ -336,7 +336,7 @@ async fn a_schema_that_multiplies_is_refused_before_the_upstream_is_called() {
     assert_eq!(error["param"], "response_format");
     let message = error["message"].as_str().unwrap_or_default();
     assert!(message.contains("at most 100000"), "{message}");
-    assert!(door.upstream.heard().is_empty());
+    assert!(door.upstream.requests().is_empty());
     let got = door.chat(&with_schema(8), &[]).await;
     assert_eq!(got.status, StatusCode::OK, "{}", got.body);
 }
@@ -344,7 +344,7 @@ async fn a_schema_that_multiplies_is_refused_before_the_upstream_is_called() {
 #[tokio::test(flavor = "current_thread")]
 async fn comparisons_with_a_schema_do_not_hold_up_other_requests() {
     let document = format!("[{}\"a\"]", "\"a\",".repeat(1000));
-    let door: Door<Fake> = Door::to_fake(vec![Said::content(&document, "stop")]).await;
+    let door: Door<Fake> = Door::to_fake(vec![FakeReply::content(&document, "stop")]).await;
     let door = Arc::new(door);
     let answered = Arc::new(AtomicUsize::new(0));
     // Few enough that none of them waits too long on a busy machine.
@@ -358,7 +358,7 @@ async fn comparisons_with_a_schema_do_not_hold_up_other_requests() {
             })
         })
         .collect();
-    while door.upstream.heard().len() < 3 {
+    while door.upstream.requests().len() < 3 {
         tokio::task::yield_now().await;
     }
     assert_eq!(door.get("/health").await.status, StatusCode::OK);
@@ -385,8 +385,8 @@ fn flood(chat: bool) -> Vec<u8> {
 /// Checks that a queued client is answered although clients that do not read hold every permit.
 async fn check_freed(chat: bool, set: impl FnOnce(&mut Settings)) {
     const PLACES: usize = 3;
-    let mut replies = vec![Said::flooding(); PLACES];
-    replies.push(Said::content("All of it.", "stop"));
+    let mut replies = vec![FakeReply::flooding(); PLACES];
+    replies.push(FakeReply::content("All of it.", "stop"));
     let door = Door::to_fake_with(replies, |settings| {
         settings.limits.concurrent = PLACES;
         settings.limits.queue_time = PATIENCE;
@@ -399,7 +399,7 @@ async fn check_freed(chat: bool, set: impl FnOnce(&mut Settings)) {
         let mut client = TcpStream::connect(address).await.expect("a connection");
         client.write_all(&flood(chat)).await.expect("sent");
         clients.push(client);
-        while door.upstream.heard().len() < taken {
+        while door.upstream.requests().len() < taken {
             tokio::task::yield_now().await;
         }
     }
@@ -435,7 +435,7 @@ async fn a_request_ends_at_its_deadline_although_its_client_does_not_read() {
 #[tokio::test]
 async fn a_client_that_reads_slowly_keeps_its_connection() {
     let set = |settings: &mut Settings| settings.limits.write_time = Duration::from_secs(3);
-    let door = Door::to_fake_with(vec![Said::flooding()], set).await;
+    let door = Door::to_fake_with(vec![FakeReply::flooding()], set).await;
     let address = door.address.trim_start_matches("http://");
     let mut client = TcpStream::connect(address).await.expect("a connection");
     client.write_all(&flood(false)).await.expect("sent");

@@ -9,8 +9,8 @@ use overlock_llm::testing::{eventually, within_patience};
 use overlock_runs::Record;
 use serde_json::{Value, json};
 
-use crate::door::{Door, Got, serve_with};
-use crate::fake::{Fake, Said};
+use crate::door::{Door, TestResponse, serve_with};
+use crate::fake::{Fake, FakeReply};
 
 const TEXT: [(&str, &str); 1] = [("x-overlock-continue", "text")];
 const KEY: [(&str, &str); 1] = [("idempotency-key", "a-key")];
@@ -30,23 +30,23 @@ fn as_json(stream: bool) -> Value {
 }
 
 /// A message with this finish reason, streamed or not.
-fn message(stream: bool, message: &Value, finish: &Value) -> Said {
+fn message(stream: bool, message: &Value, finish: &Value) -> FakeReply {
     let mut choice = json!({ "index": 0, "finish_reason": finish });
     if stream {
         choice["delta"] = message.clone();
-        Said::stream(&[choice])
+        FakeReply::stream(&[choice])
     } else {
         choice["message"] = message.clone();
-        Said::choices(&json!([choice]))
+        FakeReply::choices(&json!([choice]))
     }
 }
 
-fn content(stream: bool, text: &str, finish: &str) -> Said {
+fn content(stream: bool, text: &str, finish: &str) -> FakeReply {
     let said = json!({ "role": "assistant", "content": text });
     message(stream, &said, &json!(finish))
 }
 
-async fn door(replies: Vec<Said>, record: Record, most_tokens: u64) -> Door<Fake> {
+async fn door(replies: Vec<FakeReply>, record: Record, most_tokens: u64) -> Door<Fake> {
     let upstream = Fake::start(replies).await;
     let store = overlock_store::in_memory().expect("a store");
     let set = |settings: &mut Settings| {
@@ -58,7 +58,7 @@ async fn door(replies: Vec<Said>, record: Record, most_tokens: u64) -> Door<Fake
 }
 
 /// The details of a run with its text, once it has ended.
-async fn shown(door: &Door<Fake>, id: &str) -> Value {
+async fn run_details(door: &Door<Fake>, id: &str) -> Value {
     let path = format!("/api/runs/{id}?text=true");
     let look = async || door.get(&path).await.json();
     eventually("the run to end", look, |run| run["ended_at"].is_number()).await
@@ -72,15 +72,15 @@ async fn latest(door: &Door<Fake>) -> Value {
 
 /// The response and its run.
 async fn run(
-    replies: Vec<Said>,
+    replies: Vec<FakeReply>,
     request: &Value,
     headers: &[(&'static str, &str)],
     record: Record,
-) -> (Got, Value) {
+) -> (TestResponse, Value) {
     let door = door(replies, record, 65_536).await;
     let got = door.chat(request, headers).await;
     let id = got.header("x-overlock-run").to_owned();
-    let shown = shown(&door, &id).await;
+    let shown = run_details(&door, &id).await;
     let listed = door.get("/api/runs").await.json();
     assert_eq!(listed[0]["reason"], shown["reason"], "{listed}");
     check_reported(&door, &got, &shown).await;
@@ -88,7 +88,7 @@ async fn run(
 }
 
 /// The header or the last comment of a stream, and the metrics, name the outcome of the record.
-async fn check_reported(door: &Door<Fake>, got: &Got, run: &Value) {
+async fn check_reported(door: &Door<Fake>, got: &TestResponse, run: &Value) {
     let (outcome, reason) = (run["outcome"].as_str(), run["reason"].as_str());
     let mut reported = (
         got.header("x-overlock-outcome"),
@@ -161,18 +161,22 @@ async fn records_a_document_ended_by_a_content_filter() {
 async fn records_a_text_ended_by_a_content_filter() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![content(stream, "Once upon a", "content_filter")];
-        let (_, told) = run(replies, &plain(stream), &[], record).await;
-        check_end(&told, "partial", Some("content-filter"));
-        assert_eq!(told["cut"], Value::Null, "a text has no places: {told}");
-        assert_eq!(told["bytes"], 11);
-        assert_eq!(told["steps"][0]["plain_text"], true, "{told}");
-        check_text(&told, record, "/steps/0/result/added", "Once upon a");
+        let (_, details) = run(replies, &plain(stream), &[], record).await;
+        check_end(&details, "partial", Some("content-filter"));
+        assert_eq!(
+            details["cut"],
+            Value::Null,
+            "a text has no places: {details}"
+        );
+        assert_eq!(details["bytes"], 11);
+        assert_eq!(details["steps"][0]["plain_text"], true, "{details}");
+        check_text(&details, record, "/steps/0/result/added", "Once upon a");
 
         let nothing = json!({ "role": "assistant", "content": null });
         let replies = vec![message(stream, &nothing, &json!("content_filter"))];
-        let (_, told) = run(replies, &plain(stream), &[], record).await;
-        check_end(&told, "failed", Some("content-filter"));
-        assert_eq!(told["steps"][0]["result"]["failure"]["failure"], "empty");
+        let (_, details) = run(replies, &plain(stream), &[], record).await;
+        check_end(&details, "failed", Some("content-filter"));
+        assert_eq!(details["steps"][0]["result"]["failure"]["failure"], "empty");
     }
 }
 
@@ -275,7 +279,7 @@ async fn records_which_limit_a_text_reached() {
         ];
         let door = door(replies, Record::Full, limit).await;
         let got = door.chat(&plain(stream), &TEXT).await;
-        let run = shown(&door, got.header("x-overlock-run")).await;
+        let run = run_details(&door, got.header("x-overlock-run")).await;
         check_end(&run, "partial", Some("token-limit"));
         let steps = run["steps"].as_array().expect("steps");
         assert_eq!(steps.len(), 2, "{run}");
@@ -286,16 +290,16 @@ async fn records_which_limit_a_text_reached() {
 async fn an_answer_cut_without_continuation_reached_no_gateway_limit() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![content(stream, NIGHT[0], "length")];
-        let (_, told) = run(replies, &plain(stream), &[], record).await;
-        check_end(&told, "partial", Some("not-continued"));
-        check_text(&told, record, "/steps/0/result/added", NIGHT[0]);
+        let (_, details) = run(replies, &plain(stream), &[], record).await;
+        check_end(&details, "partial", Some("not-continued"));
+        check_text(&details, record, "/steps/0/result/added", NIGHT[0]);
 
         let cut = "{\"rows\": [1, 2";
         let replies = vec![content(stream, cut, "length")];
-        let (_, told) = run(replies, &as_json(stream), &OFF, record).await;
-        check_end(&told, "partial", Some("not-continued"));
-        assert_eq!(told["cut"]["path"], "/rows/1", "{told}");
-        check_text(&told, record, "/steps/0/result/added", cut);
+        let (_, details) = run(replies, &as_json(stream), &OFF, record).await;
+        check_end(&details, "partial", Some("not-continued"));
+        assert_eq!(details["cut"]["path"], "/rows/1", "{details}");
+        check_text(&details, record, "/steps/0/result/added", cut);
     }
 }
 
@@ -380,11 +384,11 @@ async fn a_replay_reports_the_outcome_of_the_first_answer() {
         let replies = vec![content(stream, "Sure.", "stop")];
         let door = door(replies, Record::Metadata, 65_536).await;
         let first = door.chat(&as_json(stream), &KEY).await;
-        let run = shown(&door, first.header("x-overlock-run")).await;
+        let run = run_details(&door, first.header("x-overlock-run")).await;
         check_end(&run, "failed", Some("no-json"));
         let replayed = door.chat(&as_json(stream), &KEY).await;
         check_reported(&door, &replayed, &run).await;
-        assert_eq!(door.upstream.heard().len(), 1);
+        assert_eq!(door.upstream.requests().len(), 1);
     }
 }
 
@@ -395,7 +399,7 @@ async fn metrics_count_prose_as_no_document() {
     door.chat(&as_json(false), &[]).await;
     let figures = door.get("/metrics").await.body;
     let line = "overlock_answers_total{outcome=\"failed\"} 1";
-    assert!(figures.lines().any(|told| told == line), "{figures}");
+    assert!(figures.lines().any(|details| details == line), "{figures}");
 }
 
 #[tokio::test]
@@ -453,7 +457,7 @@ async fn records_a_complete_text_in_full_mode() {
             assert_eq!(run["has_text"], true);
         } else {
             assert_eq!(run["steps"], json!([]), "{run}");
-            assert_eq!(run["bytes"], Value::Null, "nobody knows: {run}");
+            assert_eq!(run["bytes"], Value::Null, "unknown: {run}");
         }
         let text = "Hello! Ports are nice.";
         check_text(&run, record, "/steps/0/result/added", text);
@@ -464,20 +468,20 @@ async fn records_a_complete_text_in_full_mode() {
 async fn records_an_unknown_finish_reason_unchanged() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![content(stream, "Once upon", "abort")];
-        let (got, told) = run(replies, &plain(stream), &[], record).await;
+        let (got, details) = run(replies, &plain(stream), &[], record).await;
         assert!(got.body.contains("\"abort\""), "{}", got.body);
-        check_end(&told, "partial", Some("no-finish"));
-        assert_eq!(told["steps"][0]["finish"], "abort", "{told}");
-        check_text(&told, record, "/steps/0/result/added", "Once upon");
+        check_end(&details, "partial", Some("no-finish"));
+        assert_eq!(details["steps"][0]["finish"], "abort", "{details}");
+        check_text(&details, record, "/steps/0/result/added", "Once upon");
 
         let replies = vec![content(stream, "The end.", "eos")];
-        let (_, told) = run(replies, &plain(stream), &[], record).await;
-        check_end(&told, "complete", None);
+        let (_, details) = run(replies, &plain(stream), &[], record).await;
+        check_end(&details, "complete", None);
 
         // A document shows whether it is complete.
         let replies = vec![content(stream, "{\"a\": 1}", "abort")];
-        let (_, told) = run(replies, &as_json(stream), &[], record).await;
-        check_end(&told, "complete", None);
+        let (_, details) = run(replies, &as_json(stream), &[], record).await;
+        check_end(&details, "complete", None);
     }
 }
 
@@ -531,10 +535,10 @@ async fn records_a_joined_tool_call() {
 #[tokio::test]
 async fn records_the_received_part_of_a_broken_stream() {
     for record in [Record::Full, Record::Metadata] {
-        let said = Said::streamed_content("Once upon a time", "stop");
+        let said = FakeReply::streamed_content("Once upon a time", "stop");
         let (begin, _) = said.body.split_once("\"finish_reason\"").expect("an end");
         let body = begin.rsplit_once("data: ").expect("an event").0.to_owned();
-        let (_, run) = run(vec![Said { body, ..said }], &plain(true), &[], record).await;
+        let (_, run) = run(vec![FakeReply { body, ..said }], &plain(true), &[], record).await;
         check_end(&run, "partial", Some("model-error"));
         assert_eq!(run["bytes"], 16, "{run}");
         assert!(run["steps"][0]["broken"].is_string(), "{run}");
@@ -543,8 +547,8 @@ async fn records_the_received_part_of_a_broken_stream() {
 }
 
 /// Sends a request, disconnects after this text, and returns the run.
-async fn left(
-    replies: Vec<Said>,
+async fn disconnect_after(
+    replies: Vec<FakeReply>,
     request: &Value,
     headers: &[(&'static str, &str)],
     record: Record,
@@ -570,15 +574,15 @@ async fn left(
     }
     drop((body, client));
     let run = latest(&door).await;
-    shown(&door, run["id"].as_str().expect("a name")).await
+    run_details(&door, run["id"].as_str().expect("a name")).await
 }
 
 #[tokio::test]
 async fn records_the_received_part_of_a_first_answer_after_a_disconnect() {
     for record in [Record::Full, Record::Metadata] {
         let text = "Once upon a time there was";
-        let replies = vec![Said::hanging(text)];
-        let run = left(replies, &plain(true), &[], record, "there was").await;
+        let replies = vec![FakeReply::hanging(text)];
+        let run = disconnect_after(replies, &plain(true), &[], record, "there was").await;
         check_end(&run, "partial", Some("cancelled"));
         assert_eq!(run["bytes"], text.len(), "{run}");
         for tokens in ["input_tokens", "output_tokens", "peak_tokens", "window"] {
@@ -587,8 +591,8 @@ async fn records_the_received_part_of_a_first_answer_after_a_disconnect() {
         check_text(&run, record, "/steps/0/result/added", text);
 
         let document = "{\"rows\": [\"one\", \"two\", \"thr";
-        let replies = vec![Said::hanging(document)];
-        let run = left(replies, &as_json(true), &[], record, "two").await;
+        let replies = vec![FakeReply::hanging(document)];
+        let run = disconnect_after(replies, &as_json(true), &[], record, "two").await;
         check_end(&run, "partial", Some("cancelled"));
         assert_eq!(run["cut"]["path"], "/rows/2", "{run}");
         assert_eq!(run["steps"][0]["cut"]["path"], "/rows/2", "{run}");
@@ -601,10 +605,10 @@ async fn records_the_received_part_of_a_first_answer_after_a_disconnect() {
 async fn records_the_received_part_of_a_continuation_after_a_disconnect() {
     for record in [Record::Full, Record::Metadata] {
         let replies = vec![
-            Said::streamed_content("{\"rows\": [\"one\", \"tw", "length"),
-            Said::hanging("{\"rows\": [\"one\", \"two\", \"three\", \"fo"),
+            FakeReply::streamed_content("{\"rows\": [\"one\", \"tw", "length"),
+            FakeReply::hanging("{\"rows\": [\"one\", \"two\", \"three\", \"fo"),
         ];
-        let run = left(replies, &as_json(true), &[], record, "three").await;
+        let run = disconnect_after(replies, &as_json(true), &[], record, "three").await;
         check_end(&run, "partial", Some("cancelled"));
         assert_eq!(run["cut"]["path"], "/rows/1", "{run}");
         let failure = &run["steps"][1]["result"]["failure"]["failure"];
@@ -616,10 +620,10 @@ async fn records_the_received_part_of_a_continuation_after_a_disconnect() {
         // The end of a text is held back, since it may be a repetition.
         let longer = format!("{}{}", NIGHT[1], " and so on".repeat(100));
         let replies = vec![
-            Said::streamed_content(NIGHT[0], "length"),
-            Said::hanging(&longer),
+            FakeReply::streamed_content(NIGHT[0], "length"),
+            FakeReply::hanging(&longer),
         ];
-        let run = left(replies, &plain(true), &TEXT, record, "and so on").await;
+        let run = disconnect_after(replies, &plain(true), &TEXT, record, "and so on").await;
         check_end(&run, "partial", Some("cancelled"));
         assert_eq!(run["bytes"], NIGHT[0].len(), "{run}");
         check_text(&run, record, "/steps/1/result/raw", &longer);
@@ -632,17 +636,17 @@ async fn records_all_choices_after_a_disconnect() {
         let choice = |index: u64, text: &str, finish: Value| json!({ "index": index, "delta": { "content": text }, "finish_reason": finish });
         let other = "{\"rows\": [\"a\", \"b\"]}";
         let replies = vec![
-            Said::stream(&[
+            FakeReply::stream(&[
                 choice(0, "{\"rows\": [\"one\", \"tw", Value::Null),
                 choice(1, other, Value::Null),
                 choice(0, "", json!("length")),
                 choice(1, "", json!("stop")),
             ]),
-            Said::hanging("{\"rows\": [\"one\", \"two\", \"three\", \"fo"),
+            FakeReply::hanging("{\"rows\": [\"one\", \"two\", \"three\", \"fo"),
         ];
         let mut request = as_json(true);
         request["n"] = json!(2);
-        let run = left(replies, &request, &[], record, "three").await;
+        let run = disconnect_after(replies, &request, &[], record, "three").await;
         check_end(&run, "partial", Some("cancelled"));
         let steps = run["steps"].as_array().expect("a list");
         let last = steps.last().expect("a step");
@@ -674,7 +678,7 @@ async fn uncounted_tokens_are_unknown_and_not_zero() {
         let said = content(false, text, "stop");
         let mut value: Value = serde_json::from_str(&said.body).expect("JSON");
         value["usage"].take();
-        Said::json(200, &value)
+        FakeReply::json(200, &value)
     };
     let check = async |text: &str, request: Value, record: Record, is_unknown: bool| {
         let upstream = Fake::start(vec![uncounted(text)]).await;
@@ -686,7 +690,7 @@ async fn uncounted_tokens_are_unknown_and_not_zero() {
         let address = serve_with(&upstream.base, Some(store), set).await;
         let door = Door { address, upstream };
         let got = door.chat(&request, &[]).await;
-        let run = shown(&door, got.header("x-overlock-run")).await;
+        let run = run_details(&door, got.header("x-overlock-run")).await;
         assert_eq!(run["outcome"], "complete", "{run}");
         assert!(run["input_tokens"].as_u64() > Some(0), "{run}");
         assert!(run["peak_tokens"].as_u64() > Some(0), "{run}");
@@ -704,7 +708,7 @@ async fn uncounted_tokens_are_unknown_and_not_zero() {
 
 #[tokio::test]
 async fn counts_the_prompt_after_a_disconnect_before_any_text() {
-    let door = door(vec![Said::never()], Record::Metadata, 65_536).await;
+    let door = door(vec![FakeReply::never()], Record::Metadata, 65_536).await;
     let request = plain(false);
     let asked = door.chat(&request, &[]);
     tokio::select! {
@@ -723,7 +727,7 @@ async fn a_retry_continues_an_interrupted_text() {
         let replies = vec![
             content(stream, NIGHT[0], "length"),
             content(true, NIGHT[1], "length"),
-            Said::never(),
+            FakeReply::never(),
             content(true, NIGHT[2], "stop"),
         ];
         let door = door(replies, Record::Metadata, 65_536).await;
@@ -736,12 +740,12 @@ async fn a_retry_continues_an_interrupted_text() {
         }
         let got = door.chat_once_free(&request, &headers).await;
         assert!(got.status.is_success(), "{}", got.body);
-        assert_eq!(door.upstream.heard().len(), 4, "nothing is asked twice");
-        let run = shown(&door, got.header("x-overlock-run")).await;
+        assert_eq!(door.upstream.requests().len(), 4, "nothing is asked twice");
+        let run = run_details(&door, got.header("x-overlock-run")).await;
         assert_eq!(run["steps"].as_array().map(Vec::len), Some(3), "{run}");
         let whole = NIGHT[0].len() + NIGHT[1].len() - 25 + NIGHT[2].len();
         assert_eq!(run["bytes"], whole, "{run}");
-        let told: String = if stream {
+        let details: String = if stream {
             let events = got
                 .body
                 .split("\n\n")
@@ -760,7 +764,7 @@ async fn a_retry_continues_an_interrupted_text() {
                 .expect("a text")
                 .to_owned()
         };
-        assert_eq!(told, [NIGHT[0], &NIGHT[1][25..], NIGHT[2]].concat());
+        assert_eq!(details, [NIGHT[0], &NIGHT[1][25..], NIGHT[2]].concat());
     }
 }
 
@@ -772,22 +776,25 @@ async fn records_filters_and_refusals_in_continuations() {
     for (stream, record) in EVERY_WAY {
         let filtered = content(true, "[1, 2, 3, ", "content_filter");
         let replies = vec![content(stream, cut, "length"), filtered];
-        let (got, told) = run(replies, &as_json(stream), &[], record).await;
-        check_end(&told, "partial", Some("content-filter"));
-        assert_eq!(told["iterations"], 2, "{told}");
+        let (got, details) = run(replies, &as_json(stream), &[], record).await;
+        check_end(&details, "partial", Some("content-filter"));
+        assert_eq!(details["iterations"], 2, "{details}");
         assert!(got.body.contains("content_filter"), "{}", got.body);
 
         let mut replies = vec![content(stream, cut, "length")];
         replies.extend((0..3).map(|_| message(true, &declined, &json!("stop"))));
-        let (_, told) = run(replies, &as_json(stream), &[], record).await;
-        check_end(&told, "partial", Some("refusal"));
-        assert_eq!(told["steps"][1]["result"]["failure"]["failure"], "declined");
-        check_text(&told, record, "/steps/1/refusal", words);
+        let (_, details) = run(replies, &as_json(stream), &[], record).await;
+        check_end(&details, "partial", Some("refusal"));
+        assert_eq!(
+            details["steps"][1]["result"]["failure"]["failure"],
+            "declined"
+        );
+        check_text(&details, record, "/steps/1/refusal", words);
     }
 }
 
 /// A tool call with these arguments.
-fn calling(stream: bool, arguments: &str, finish: &str) -> Said {
+fn calling(stream: bool, arguments: &str, finish: &str) -> FakeReply {
     let function = json!({ "name": "note", "arguments": arguments });
     let call = json!({ "index": 0, "id": "one", "type": "function", "function": function });
     let said = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
@@ -798,11 +805,11 @@ fn calling(stream: bool, arguments: &str, finish: &str) -> Said {
 async fn records_a_complete_tool_call_in_full_mode() {
     for (stream, record) in EVERY_WAY {
         let replies = vec![calling(stream, "{\"a\": 1}", "tool_calls")];
-        let (_, told) = run(replies, &plain(stream), &[], record).await;
-        check_end(&told, "complete", None);
-        check_text(&told, record, "/steps/0/result/added", "{\"a\": 1}");
+        let (_, details) = run(replies, &plain(stream), &[], record).await;
+        check_end(&details, "complete", None);
+        check_text(&details, record, "/steps/0/result/added", "{\"a\": 1}");
         if record == Record::Full {
-            assert_eq!(told["steps"][0]["part"]["tool_call"], 0, "{told}");
+            assert_eq!(details["steps"][0]["part"]["tool_call"], 0, "{details}");
         }
     }
 }
@@ -815,16 +822,19 @@ async fn usage_covers_all_calls_even_failed_ones() {
         content(true, "no", "stop"),
         content(true, "no", "stop"),
     ];
-    let (got, told) = run(replies, &plain(false), &[], Record::Full).await;
+    let (got, details) = run(replies, &plain(false), &[], Record::Full).await;
     let usage = &got.json()["usage"];
-    assert_eq!(usage["prompt_tokens"], told["input_tokens"], "{told}");
-    assert_eq!(usage["completion_tokens"], told["output_tokens"], "{told}");
-    assert!(told["iterations"].as_u64() > Some(1), "{told}");
+    assert_eq!(usage["prompt_tokens"], details["input_tokens"], "{details}");
+    assert_eq!(
+        usage["completion_tokens"], details["output_tokens"],
+        "{details}"
+    );
+    assert!(details["iterations"].as_u64() > Some(1), "{details}");
 }
 
 #[tokio::test]
 async fn finds_cancelled_runs() {
-    let door = door(vec![Said::never()], Record::Metadata, 65_536).await;
+    let door = door(vec![FakeReply::never()], Record::Metadata, 65_536).await;
     let request = plain(false);
     let asked = door.chat(&request, &[]);
     tokio::select! {

@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::door::{Door, Got, serve_gateway, serve_with};
-use crate::fake::{Fake, Said};
+use crate::door::{Door, TestResponse, serve_gateway, serve_with};
+use crate::fake::{Fake, FakeReply};
 
 /// An upstream behind several gateways with one store.
 struct Shared {
@@ -21,7 +21,7 @@ struct Shared {
 }
 
 impl Shared {
-    async fn new(replies: Vec<Said>) -> Self {
+    async fn new(replies: Vec<FakeReply>) -> Self {
         Self {
             folder: TempDir::new().expect("a folder"),
             upstream: Fake::start(replies).await,
@@ -43,7 +43,7 @@ impl Shared {
     }
 
     /// A client that disconnects after this many upstream calls.
-    async fn left(&self, request: &Value, calls: usize) {
+    async fn disconnect(&self, request: &Value, calls: usize) {
         let door = self.door(|_| {}).await;
         tokio::select! {
             got = door.chat(request, &KEY) => panic!("it is never answered: {}", got.body),
@@ -52,16 +52,16 @@ impl Shared {
     }
 
     /// The response of a client that retries until the earlier request is known to have ended.
-    async fn answered(&self, request: &Value, set: impl FnOnce(&mut Settings)) -> Got {
-        self.answered_with(request, &KEY, set).await
+    async fn retry(&self, request: &Value, set: impl FnOnce(&mut Settings)) -> TestResponse {
+        self.retry_with(request, &KEY, set).await
     }
 
-    async fn answered_with(
+    async fn retry_with(
         &self,
         request: &Value,
         headers: &[(&'static str, &str)],
         set: impl FnOnce(&mut Settings),
-    ) -> Got {
+    ) -> TestResponse {
         self.door(set).await.chat_once_free(request, headers).await
     }
 
@@ -99,18 +99,18 @@ fn with_schema(stream: bool) -> Value {
 }
 
 /// An answer, streamed or not.
-fn said(stream: bool, content: &str, finish: &str) -> Said {
+fn reply(stream: bool, content: &str, finish: &str) -> FakeReply {
     if stream {
-        Said::streamed_content(content, finish)
+        FakeReply::streamed_content(content, finish)
     } else {
-        Said::content(content, finish)
+        FakeReply::content(content, finish)
     }
 }
 
 /// The content, the tool call arguments and the finish reason of each choice, assembled from chunks
 /// if the answer is streamed.
-fn choices(got: &Got, stream: bool) -> Value {
-    let told = if stream {
+fn choices(got: &TestResponse, stream: bool) -> Value {
+    let reported = if stream {
         let events = got.body.split("\n\n");
         let data = events.filter_map(|event| event.strip_prefix("data: "));
         let data = data.filter(|data| *data != "[DONE]");
@@ -122,7 +122,7 @@ fn choices(got: &Got, stream: bool) -> Value {
     let at = if stream { "delta" } else { "message" };
     let mut choices = json!([]);
     let list = choices.as_array_mut().expect("a list");
-    for choice in told.iter().flat_map(|one: &Value| {
+    for choice in reported.iter().flat_map(|one: &Value| {
         let choices = one["choices"].as_array();
         choices.expect("choices").clone()
     }) {
@@ -162,20 +162,20 @@ const OTHER: &str = r#"{"other": "choice", "n": [4, 5, 6]}"#;
 
 /// A first answer with three cut parts: a content, the arguments of a tool call in the same choice,
 /// and the content of another choice.
-fn three_cuts(stream: bool) -> Said {
+fn three_cuts(stream: bool) -> FakeReply {
     let call = json!({ "index": 0, "id": "call_1", "type": "function",
         "function": { "name": "weather", "arguments": &ARGUMENTS[..20] } });
     let one = json!({ "role": "assistant", "content": &CONTENT[..25], "tool_calls": [call] });
     let two = json!({ "role": "assistant", "content": &OTHER[..25] });
     if stream {
-        return Said::stream(&[
+        return FakeReply::stream(&[
             json!({ "index": 0, "delta": one }),
             json!({ "index": 1, "delta": two }),
             json!({ "index": 0, "delta": {}, "finish_reason": "length" }),
             json!({ "index": 1, "delta": {}, "finish_reason": "length" }),
         ]);
     }
-    Said::choices(&json!([
+    FakeReply::choices(&json!([
         { "index": 0, "message": one, "finish_reason": "length" },
         { "index": 1, "message": two, "finish_reason": "length" },
     ]))
@@ -184,7 +184,7 @@ fn three_cuts(stream: bool) -> Said {
 #[tokio::test]
 async fn a_key_can_be_retried_after_a_disconnect() {
     const CLIENTS: u64 = 60;
-    let shared = Shared::new(vec![Said::content("It rains.", "stop")]).await;
+    let shared = Shared::new(vec![FakeReply::content("It rains.", "stop")]).await;
     let door = shared.door(|_| {}).await;
     let host = door.address.strip_prefix("http://").expect("an address");
     let body = plain(false).to_string();
@@ -212,7 +212,11 @@ async fn a_key_can_be_retried_after_a_disconnect() {
 
 #[tokio::test]
 async fn a_run_is_answered_by_one_gateway_at_a_time() {
-    let shared = Shared::new(vec![Said::never(), Said::content("It rains.", "stop")]).await;
+    let shared = Shared::new(vec![
+        FakeReply::never(),
+        FakeReply::content("It rains.", "stop"),
+    ])
+    .await;
     let [one, other] = [shared.door(|_| {}).await, shared.door(|_| {}).await];
     let request = plain(false);
     let got = tokio::select! {
@@ -224,11 +228,11 @@ async fn a_run_is_answered_by_one_gateway_at_a_time() {
     };
     assert_eq!(got.status, StatusCode::CONFLICT, "{}", got.body);
     assert_eq!(got.header("retry-after"), "1");
-    assert_eq!(shared.upstream.heard().len(), 1);
+    assert_eq!(shared.upstream.requests().len(), 1);
     // The client of the first request has disconnected.
-    let got = shared.answered(&request, |_| {}).await;
+    let got = shared.retry(&request, |_| {}).await;
     assert_eq!(got.status, StatusCode::OK);
-    assert_eq!(shared.upstream.heard().len(), 2);
+    assert_eq!(shared.upstream.requests().len(), 2);
 }
 
 #[tokio::test]
@@ -244,31 +248,31 @@ async fn a_retry_returns_all_choices_and_repeats_no_call() {
         let mut replies = vec![three_cuts(stream)];
         for (number, rest) in rests.iter().enumerate() {
             if number == unanswered {
-                replies.push(Said::never());
+                replies.push(FakeReply::never());
             }
-            replies.push(Said::streamed_content(rest, "stop"));
+            replies.push(FakeReply::streamed_content(rest, "stop"));
         }
         let shared = Shared::new(replies).await;
         let mut request = plain(stream);
         request["n"] = json!(2);
-        shared.left(&request, unanswered + 2).await;
+        shared.disconnect(&request, unanswered + 2).await;
 
-        let got = shared.answered(&request, |_| {}).await;
+        let got = shared.retry(&request, |_| {}).await;
         assert_eq!(choices(&got, stream), whole, "{}", got.body);
-        let heard = shared.upstream.heard();
-        assert_eq!(heard.len(), 5, "no answered call is made again");
-        assert_eq!(heard[unanswered + 2].body, heard[unanswered + 1].body);
+        let requests = shared.upstream.requests();
+        assert_eq!(requests.len(), 5, "no answered call is made again");
+        assert_eq!(requests[unanswered + 2].body, requests[unanswered + 1].body);
 
         let door = shared.door(|_| {}).await;
         let again = door.chat(&request, &KEY).await;
         assert_eq!(choices(&again, stream), whole);
-        assert_eq!(shared.upstream.heard().len(), 5);
+        assert_eq!(shared.upstream.requests().len(), 5);
         let run = got.header("x-overlock-run");
         assert_eq!(again.header("x-overlock-run"), run);
         for got in [&got, &again] {
             if stream {
-                let told = ": overlock outcome=complete continuations=3\n";
-                assert!(got.body.contains(told), "{}", got.body);
+                let reported = ": overlock outcome=complete continuations=3\n";
+                assert!(got.body.contains(reported), "{}", got.body);
             } else {
                 assert_eq!(got.header("x-overlock-continuations"), "3");
                 assert_eq!(got.json()["id"], "chatcmpl-1");
@@ -287,9 +291,9 @@ async fn a_retry_continues_a_cut_text() {
     let rest = "the rain fell in torrents.";
     for stream in [false, true] {
         let shared = Shared::new(vec![
-            said(stream, first, "length"),
-            Said::never(),
-            Said::streamed_content(rest, "stop"),
+            reply(stream, first, "length"),
+            FakeReply::never(),
+            FakeReply::streamed_content(rest, "stop"),
         ])
         .await;
         let headers = [KEY[0], ("x-overlock-continue", "text")];
@@ -299,12 +303,12 @@ async fn a_retry_continues_a_cut_text() {
             _ = door.chat(&request, &headers) => panic!("it is never answered"),
             () = shared.upstream.until_called(2) => {}
         }
-        let got = shared.answered_with(&request, &headers, |_| {}).await;
+        let got = shared.retry_with(&request, &headers, |_| {}).await;
         assert_eq!(
             choices(&got, stream)[0]["content"],
             json!(first.to_owned() + rest)
         );
-        assert_eq!(shared.upstream.heard().len(), 3);
+        assert_eq!(shared.upstream.requests().len(), 3);
     }
 }
 
@@ -312,13 +316,13 @@ async fn a_retry_continues_a_cut_text() {
 async fn a_replay_reports_the_same_schema_violation() {
     for (stream, strict) in [(false, false), (false, true), (true, false), (true, true)] {
         let set = |settings: &mut Settings| settings.strict_schema = strict;
-        let shared = Shared::new(vec![said(stream, r#"{"a": 1}"#, "stop")]).await;
+        let shared = Shared::new(vec![reply(stream, r#"{"a": 1}"#, "stop")]).await;
         let request = with_schema(stream);
         let first = shared.door(set).await.chat(&request, &KEY).await;
         let again = shared.door(set).await.chat(&request, &KEY).await;
         // A correction is requested once, and only before any byte is sent.
         let corrections = usize::from(strict && !stream);
-        assert_eq!(shared.upstream.heard().len(), 1 + corrections);
+        assert_eq!(shared.upstream.requests().len(), 1 + corrections);
         check_violated(&first, stream, strict);
         check_violated(&again, stream, strict);
         if !stream {
@@ -332,24 +336,24 @@ async fn a_resumed_document_is_validated() {
     for (stream, strict) in [(false, false), (false, true), (true, false)] {
         let set = |settings: &mut Settings| settings.strict_schema = strict;
         let shared = Shared::new(vec![
-            said(stream, &CONTENT[..25], "length"),
-            Said::never(),
-            Said::streamed_content(CONTENT, "stop"),
+            reply(stream, &CONTENT[..25], "length"),
+            FakeReply::never(),
+            FakeReply::streamed_content(CONTENT, "stop"),
         ])
         .await;
         let request = with_schema(stream);
-        shared.left(&request, 2).await;
+        shared.disconnect(&request, 2).await;
         for _ in 0..2 {
-            let got = shared.answered(&request, set).await;
+            let got = shared.retry(&request, set).await;
             check_violated(&got, stream, strict);
         }
         let corrections = usize::from(strict && !stream);
-        assert_eq!(shared.upstream.heard().len(), 3 + corrections);
+        assert_eq!(shared.upstream.requests().len(), 3 + corrections);
     }
 }
 
 #[track_caller]
-fn check_violated(got: &Got, stream: bool, strict: bool) {
+fn check_violated(got: &TestResponse, stream: bool, strict: bool) {
     if stream {
         assert!(got.body.contains(" schema=violated\n"), "{}", got.body);
     } else if strict {
@@ -365,22 +369,22 @@ fn check_violated(got: &Got, stream: bool, strict: bool) {
 #[tokio::test]
 async fn an_idempotency_key_is_not_forwarded() {
     let shared = Shared::new(vec![
-        Said::content(&CONTENT[..25], "length"),
-        Said::streamed_content(CONTENT, "stop"),
+        FakeReply::content(&CONTENT[..25], "length"),
+        FakeReply::streamed_content(CONTENT, "stop"),
     ])
     .await;
     let door = shared.door(|_| {}).await;
     door.chat(&plain(false), &KEY).await;
     door.send(Method::POST, "/v1/embeddings", &KEY, "{}").await;
-    let heard = shared.upstream.heard();
-    let keys = heard.iter().map(|heard| heard.headers.get(KEY[0].0));
+    let requests = shared.upstream.requests();
+    let keys = requests.iter().map(|sent| sent.headers.get(KEY[0].0));
     let keys: Vec<bool> = keys.map(|key| key.is_some()).collect();
     assert_eq!(keys, [false, false, true]);
 }
 
 #[tokio::test]
 async fn idempotency_keys_are_separate_for_each_client() {
-    let shared = Shared::new(vec![Said::content("It rains.", "stop")]).await;
+    let shared = Shared::new(vec![FakeReply::content("It rains.", "stop")]).await;
     let door = shared.door(|_| {}).await;
     let mut other = plain(false);
     other["messages"][0]["content"] = json!("What is the time?");
@@ -399,7 +403,7 @@ async fn idempotency_keys_are_separate_for_each_client() {
                 assert_eq!(got.status, status, "{name}: {}", got.body);
             }
             calls += 1;
-            assert_eq!(shared.upstream.heard().len(), calls, "{name}: {client}");
+            assert_eq!(shared.upstream.requests().len(), calls, "{name}: {client}");
         }
     }
     assert!(!shared.written().contains("of-wonderland"));
@@ -409,7 +413,7 @@ async fn idempotency_keys_are_separate_for_each_client() {
 async fn an_answer_that_fails_names_its_run() {
     for record in [Record::Metadata, Record::Full] {
         for key in [&[][..], &KEY[..]] {
-            let shared = Shared::new(vec![Said {
+            let shared = Shared::new(vec![FakeReply {
                 status: 200,
                 headers: vec![("content-type", "application/json".to_owned())],
                 body: "no JSON".to_owned(),
@@ -442,7 +446,7 @@ async fn an_answer_that_fails_names_its_run() {
 #[tokio::test]
 async fn a_schema_is_recorded_only_with_the_other_texts() {
     for (record, is_kept) in [(Record::Metadata, false), (Record::Full, true)] {
-        let shared = Shared::new(vec![Said::content(r#"{"b": 1}"#, "stop")]).await;
+        let shared = Shared::new(vec![FakeReply::content(r#"{"b": 1}"#, "stop")]).await;
         let door = shared.door(|settings| settings.record = record).await;
         let got = door.chat(&with_schema(false), &[]).await;
         let path = format!("/api/runs/{}", got.header("x-overlock-run"));
@@ -453,7 +457,7 @@ async fn a_schema_is_recorded_only_with_the_other_texts() {
 }
 
 /// The data of the events of a stream.
-fn events(got: &Got) -> Vec<Value> {
+fn events(got: &TestResponse) -> Vec<Value> {
     let data = got.body.split("\n\n");
     let data = data.filter_map(|event| event.strip_prefix("data: "));
     let data = data.filter(|data| *data != "[DONE]");
@@ -462,12 +466,12 @@ fn events(got: &Got) -> Vec<Value> {
 }
 
 /// A stream of these choices of chunks, and its replay.
-async fn said_twice(chunks: &[Value]) -> [Got; 2] {
-    let shared = Shared::new(vec![Said::stream(chunks)]).await;
+async fn said_twice(chunks: &[Value]) -> [TestResponse; 2] {
+    let shared = Shared::new(vec![FakeReply::stream(chunks)]).await;
     let door = shared.door(|_| {}).await;
     let first = door.chat(&plain(true), &KEY).await;
     let again = door.chat(&plain(true), &KEY).await;
-    assert_eq!(shared.upstream.heard().len(), 1);
+    assert_eq!(shared.upstream.requests().len(), 1);
     [first, again]
 }
 
@@ -611,17 +615,17 @@ async fn replays_logprobs() {
 async fn a_resumed_answer_keeps_all_members_of_its_message() {
     let thought = json!({ "reasoning_content": "Let me see.", "content": &CONTENT[..25] });
     let shared = Shared::new(vec![
-        Said::stream(&[
+        FakeReply::stream(&[
             json!({ "index": 0, "delta": thought }),
             json!({ "index": 0, "delta": {}, "finish_reason": "length" }),
         ]),
-        Said::never(),
-        Said::streamed_content(CONTENT, "stop"),
+        FakeReply::never(),
+        FakeReply::streamed_content(CONTENT, "stop"),
     ])
     .await;
-    shared.left(&plain(true), 2).await;
+    shared.disconnect(&plain(true), 2).await;
     for _ in 0..2 {
-        let got = shared.answered(&plain(true), |_| {}).await;
+        let got = shared.retry(&plain(true), |_| {}).await;
         let delta = &events(&got)[0]["choices"][0]["delta"];
         assert_eq!(delta["reasoning_content"], "Let me see.", "{}", got.body);
         assert_eq!(choices(&got, true)[0]["content"], CONTENT);
@@ -633,7 +637,7 @@ async fn a_resumed_answer_keeps_all_members_of_its_message() {
 #[tokio::test]
 async fn replays_members_beside_the_finish_reason() {
     let filtered = json!({ "hate": { "filtered": false, "severity": "safe" } });
-    let mut said = Said::stream(&[
+    let mut said = FakeReply::stream(&[
         json!({ "index": 0, "delta": { "content": "It " }, "content_filter_results": filtered }),
         json!({ "index": 0, "delta": { "content": "rains." }, "stop_reason": null }),
         json!({ "index": 0, "delta": {}, "finish_reason": "stop",
@@ -662,7 +666,7 @@ async fn replays_members_beside_the_finish_reason() {
         assert_eq!(ends[0]["x_groq"]["id"], "req_1");
         assert_eq!(choices(&got, true)[0]["content"], "It rains.");
     }
-    assert_eq!(shared.upstream.heard().len(), 1);
+    assert_eq!(shared.upstream.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -677,7 +681,7 @@ async fn the_size_limit_covers_everything_kept_for_a_replay() {
     for deltas in deltas {
         let chunks = deltas.into_iter();
         let chunks = chunks.map(|delta| json!({ "index": 0, "delta": delta }));
-        let mut said = Said::stream(&chunks.collect::<Vec<_>>());
+        let mut said = FakeReply::stream(&chunks.collect::<Vec<_>>());
         said.body = said.body.replace("data: [DONE]\n\n", "");
         let shared = Shared::new(vec![said]).await;
         let set = |settings: &mut Settings| settings.limits.answer_bytes = 10_000;
@@ -690,15 +694,15 @@ async fn the_size_limit_covers_everything_kept_for_a_replay() {
 
 #[tokio::test]
 async fn a_replay_says_how_many_messages_were_dropped() {
-    let shared = Shared::new(vec![Said::content("Yes.", "stop")]).await;
+    let shared = Shared::new(vec![FakeReply::content("Yes.", "stop")]).await;
     let message = json!({ "role": "user", "content": "word ".repeat(500) });
     let request = json!({ "model": "unknown-model", "messages": vec![message; 40] });
-    let dropped = |got: Got| got.header("x-overlock-dropped-messages").to_owned();
-    let first = dropped(shared.answered(&request, |_| {}).await);
+    let dropped = |got: TestResponse| got.header("x-overlock-dropped-messages").to_owned();
+    let first = dropped(shared.retry(&request, |_| {}).await);
     assert!(
         first.parse::<usize>().is_ok_and(|dropped| dropped > 0),
         "{first:?}"
     );
-    assert_eq!(dropped(shared.answered(&request, |_| {}).await), first);
-    assert_eq!(shared.upstream.heard().len(), 1);
+    assert_eq!(dropped(shared.retry(&request, |_| {}).await), first);
+    assert_eq!(shared.upstream.requests().len(), 1);
 }

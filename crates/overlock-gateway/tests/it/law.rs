@@ -6,8 +6,8 @@ use proptest::sample::select;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 
-use crate::door::{Door, Got, report, script, serve_with};
-use crate::fake::{Fake, Said};
+use crate::door::{Door, TestResponse, report, script, serve_with};
+use crate::fake::{Fake, FakeReply};
 
 /// The request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +114,8 @@ fn usage() -> Value {
 
 impl Case {
     /// The replies; the first is a stream or one object.
-    fn replies(&self, is_streamed: bool) -> Vec<Said> {
-        let mut later: Vec<Said> = self.replies[1..]
+    fn replies(&self, is_streamed: bool) -> Vec<FakeReply> {
+        let mut later: Vec<FakeReply> = self.replies[1..]
             .iter()
             .map(|reply| streamed(Wanted::Text, reply, 7).in_frames(self.frame))
             .collect();
@@ -127,13 +127,13 @@ impl Case {
             if let Some(call) = message.pointer_mut("/tool_calls/0") {
                 call.as_object_mut().expect("an object").remove("index");
             }
-            Said::choices(&json!([
+            FakeReply::choices(&json!([
                 { "index": 0, "message": message, "finish_reason": first.finish }
             ]))
         };
         later.insert(0, first.in_frames(self.frame));
         // The last reply is repeated, so it must end the run.
-        later.push(Said::json(
+        later.push(FakeReply::json(
             400,
             &json!({ "error": { "message": "no more" } }),
         ));
@@ -154,7 +154,7 @@ impl Case {
         };
         let request = self.wanted.request(is_streamed);
         let got = door.chat(&request, self.wanted.headers()).await;
-        let mut delivered = Delivered::read(&got, door.upstream.heard().len());
+        let mut delivered = Delivered::read(&got, door.upstream.requests().len());
         let run = got.header("x-overlock-run").to_owned();
         let record = door.get(&format!("/api/runs/{run}?text=true")).await.json();
         delivered.record = recorded(&record);
@@ -163,7 +163,7 @@ impl Case {
 }
 
 /// An answer as events, each with a few characters.
-fn streamed(wanted: Wanted, reply: &Reply, piece: usize) -> Said {
+fn streamed(wanted: Wanted, reply: &Reply, piece: usize) -> FakeReply {
     let characters: Vec<char> = reply.text.chars().collect();
     let pieces = characters.chunks(piece).enumerate();
     let mut choices: Vec<Value> = pieces
@@ -176,7 +176,7 @@ fn streamed(wanted: Wanted, reply: &Reply, piece: usize) -> Said {
         choices.push(json!({ "index": 0, "delta": wanted.message("", true) }));
     }
     choices.push(json!({ "index": 0, "delta": {}, "finish_reason": reply.finish }));
-    let mut said = Said::stream(&choices);
+    let mut said = FakeReply::stream(&choices);
     let usage = json!({
         "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o",
         "choices": [], "usage": usage(),
@@ -187,7 +187,7 @@ fn streamed(wanted: Wanted, reply: &Reply, piece: usize) -> Said {
 }
 
 impl Delivered {
-    fn read(got: &Got, calls: usize) -> Self {
+    fn read(got: &TestResponse, calls: usize) -> Self {
         let mut delivered = Self {
             calls,
             outcome: got.header("x-overlock-outcome").to_owned(),

@@ -3,12 +3,12 @@ use overlock_gateway::Settings;
 use overlock_llm::testing::Behaviour;
 use serde_json::{Value, json};
 
-use crate::door::{Door, Got, ask, report, script};
-use crate::fake::{Heard, Said};
+use crate::door::{Door, TestResponse, ask, report, script};
+use crate::fake::{FakeReply, FakeRequest};
 
 /// The text that a continuation asks the model to repeat.
-fn overlap(heard: &Heard) -> String {
-    let messages = heard.body["messages"].as_array().expect("messages");
+fn overlap(sent: &FakeRequest) -> String {
+    let messages = sent.body["messages"].as_array().expect("messages");
     let last = messages.last().expect("one")["content"].as_str();
     let (_, rest) = last
         .and_then(|text| text.rsplit_once("[[overlap-")?.1.split_once("]]\n"))
@@ -33,7 +33,7 @@ fn with_tools(stream: bool) -> Value {
 }
 
 /// The chunks of a stream.
-fn chunks(got: &Got) -> Vec<Value> {
+fn chunks(got: &TestResponse) -> Vec<Value> {
     let events = got.body.split("\n\n");
     let data = events.filter_map(|event| event.strip_prefix("data: "));
     data.filter(|data| *data != "[DONE]")
@@ -61,8 +61,8 @@ async fn completes_a_cut_tool_call() {
     let first = json!([{ "index": 0, "message": message, "finish_reason": "length" }]);
     let rest = format!("{}{}", &ARGUMENTS[..20], &ARGUMENTS[20..]);
     let door = Door::to_fake(vec![
-        Said::choices(&first),
-        Said::streamed_content(&rest, "stop"),
+        FakeReply::choices(&first),
+        FakeReply::streamed_content(&rest, "stop"),
     ])
     .await;
     let got = door.chat(&with_tools(false), &[]).await;
@@ -74,21 +74,21 @@ async fn completes_a_cut_tool_call() {
     );
     assert_eq!(choice["message"]["tool_calls"][0]["id"], "call_1");
     assert_eq!(choice["finish_reason"], "tool_calls");
-    let heard = door.upstream.heard();
-    assert_eq!(overlap(&heard[1]), ARGUMENTS[..20]);
-    assert_eq!(heard[1].body["tool_choice"], "none");
+    let requests = door.upstream.requests();
+    assert_eq!(overlap(&requests[1]), ARGUMENTS[..20]);
+    assert_eq!(requests[1].body["tool_choice"], "none");
 }
 
 #[tokio::test]
 async fn completes_a_cut_tool_call_in_a_stream() {
-    let first = Said::stream(&[
+    let first = FakeReply::stream(&[
         json!({ "index": 0, "delta": { "role": "assistant", "content": null } }),
         json!({ "index": 0, "delta": { "tool_calls": [call("")] } }),
         json!({ "index": 0, "delta": { "tool_calls": [
             { "index": 0, "function": { "arguments": &ARGUMENTS[..20] } }] } }),
         json!({ "index": 0, "delta": {}, "finish_reason": "length" }),
     ]);
-    let door = Door::to_fake(vec![first, Said::streamed_content(ARGUMENTS, "stop")]).await;
+    let door = Door::to_fake(vec![first, FakeReply::streamed_content(ARGUMENTS, "stop")]).await;
     let got = door.chat(&with_tools(true), &[]).await;
     let chunks = chunks(&got);
     let arguments = "/choices/0/delta/tool_calls/0/function/arguments";
@@ -128,8 +128,8 @@ async fn completes_a_tool_call_that_is_cut_repeatedly() {
 async fn a_tool_call_that_stays_cut_never_looks_complete() {
     let message = json!({ "role": "assistant", "tool_calls": [call(&ARGUMENTS[..20])] });
     let first = json!([{ "index": 0, "message": message, "finish_reason": "tool_calls" }]);
-    let sorry = Said::streamed_content("I'm sorry, I cannot go on.", "stop");
-    let door = Door::to_fake(vec![Said::choices(&first), sorry]).await;
+    let sorry = FakeReply::streamed_content("I'm sorry, I cannot go on.", "stop");
+    let door = Door::to_fake(vec![FakeReply::choices(&first), sorry]).await;
     let answer = door.chat(&with_tools(false), &[]).await.json();
     let choice = &answer["choices"][0];
     assert_eq!(choice["finish_reason"], "length");
@@ -142,16 +142,16 @@ async fn a_complete_tool_call_does_not_hide_one_that_stays_cut() {
     let whole = json!({ "index": 1, "id": "call_2", "type": "function",
                         "function": { "name": "weather", "arguments": ARGUMENTS } });
     let calls = json!([call(&ARGUMENTS[..20]), whole]);
-    let sorry = || Said::streamed_content("I'm sorry, I cannot go on.", "stop");
+    let sorry = || FakeReply::streamed_content("I'm sorry, I cannot go on.", "stop");
 
     let message = json!({ "role": "assistant", "tool_calls": calls });
     let first = json!([{ "index": 0, "message": message, "finish_reason": "tool_calls" }]);
-    let door = Door::to_fake(vec![Said::choices(&first), sorry()]).await;
+    let door = Door::to_fake(vec![FakeReply::choices(&first), sorry()]).await;
     let got = door.chat(&with_tools(false), &[]).await;
     assert_eq!(got.json()["choices"][0]["finish_reason"], "length");
     assert_eq!(got.header("x-overlock-outcome"), "partial");
 
-    let first = Said::stream(&[
+    let first = FakeReply::stream(&[
         json!({ "index": 0, "delta": { "role": "assistant", "tool_calls": calls } }),
         json!({ "index": 0, "delta": {}, "finish_reason": "tool_calls" }),
     ]);
@@ -167,7 +167,7 @@ async fn passes_on_a_complete_tool_call_byte_for_byte() {
     for finish in ["stop", "tool_calls"] {
         let message = json!({ "role": "assistant", "tool_calls": [call(ARGUMENTS)] });
         let choice = json!([{ "index": 0, "message": message, "finish_reason": finish }]);
-        let said = Said::choices(&choice);
+        let said = FakeReply::choices(&choice);
         let door = Door::to_fake(vec![said.clone()]).await;
         let got = door.chat(&with_tools(false), &[]).await;
         assert_eq!(got.body, said.body);
@@ -183,8 +183,8 @@ async fn completes_each_of_several_choices() {
         { "index": 2, "message": message("Hello"), "finish_reason": "length", "logprobs": { "content": [] } },
     ]);
     let door = Door::to_fake(vec![
-        Said::choices(&first),
-        Said::streamed_content("[4, 5, 6]", "stop"),
+        FakeReply::choices(&first),
+        FakeReply::streamed_content("[4, 5, 6]", "stop"),
     ])
     .await;
     let mut request = plain(false);
@@ -199,7 +199,7 @@ async fn completes_each_of_several_choices() {
     assert_eq!(contents, ["[1, 2, 3]", "[4, 5, 6]", "Hello"]);
     assert_eq!(answer["choices"][2]["finish_reason"], "length");
     assert_eq!(answer["choices"][2]["logprobs"], json!({ "content": [] }));
-    assert!(door.upstream.heard()[1].body.get("n").is_none());
+    assert!(door.upstream.requests()[1].body.get("n").is_none());
     assert!(answer["usage"]["completion_tokens"].as_u64() > Some(5));
 }
 
@@ -212,11 +212,11 @@ async fn passes_on_a_complete_answer_byte_for_byte() {
         "{\"a\": 1} and more",
         "",
     ] {
-        let said = Said::content(content, "stop");
+        let said = FakeReply::content(content, "stop");
         let door = Door::to_fake(vec![said.clone()]).await;
         let got = door.chat(&plain(false), &[]).await;
         assert_eq!(got.body, said.body, "{content:?}");
-        assert_eq!(door.upstream.heard().len(), 1);
+        assert_eq!(door.upstream.requests().len(), 1);
     }
 }
 
@@ -227,25 +227,25 @@ async fn passes_on_a_text_stream_unchanged() {
         "[Note] this is no JSON \\",
         "{\"a\": 1} and more",
     ] {
-        let said = Said::streamed_content(content, "stop");
+        let said = FakeReply::streamed_content(content, "stop");
         let door = Door::to_fake(vec![said]).await;
         let got = door.chat(&plain(true), &[]).await;
         assert_eq!(text(&chunks(&got), "/choices/0/delta/content"), content);
         assert_eq!(text(&chunks(&got), "/choices/0/finish_reason"), "stop");
-        assert_eq!(door.upstream.heard().len(), 1);
+        assert_eq!(door.upstream.requests().len(), 1);
     }
 }
 
 #[tokio::test]
 async fn removes_the_fence_of_a_requested_document() {
     let said = "Here you are:\n```json\n{\"a\": [1, 2]}\n```\nAnything else?";
-    let door = Door::to_fake(vec![Said::content(said, "stop")]).await;
+    let door = Door::to_fake(vec![FakeReply::content(said, "stop")]).await;
     let answer = door.chat(&ask(false), &[]).await.json();
     assert_eq!(
         answer["choices"][0]["message"]["content"],
         "{\"a\": [1, 2]}"
     );
-    let door = Door::to_fake(vec![Said::streamed_content(said, "stop")]).await;
+    let door = Door::to_fake(vec![FakeReply::streamed_content(said, "stop")]).await;
     let got = door.chat(&ask(true), &[]).await;
     assert_eq!(
         text(&chunks(&got), "/choices/0/delta/content"),
@@ -255,7 +255,7 @@ async fn removes_the_fence_of_a_requested_document() {
 
 #[tokio::test]
 async fn a_document_with_finish_reason_length_may_be_complete() {
-    let door = Door::to_fake(vec![Said::content("{\"a\": 1}", "length")]).await;
+    let door = Door::to_fake(vec![FakeReply::content("{\"a\": 1}", "length")]).await;
     let got = door.chat(&ask(false), &[]).await;
     assert_eq!(got.json()["choices"][0]["finish_reason"], "stop");
     assert_eq!(got.header("x-overlock-outcome"), "complete");
@@ -263,7 +263,7 @@ async fn a_document_with_finish_reason_length_may_be_complete() {
 
 #[tokio::test]
 async fn continues_nothing_when_switched_off() {
-    let said = Said::content("{\"a\": [1, ", "length");
+    let said = FakeReply::content("{\"a\": [1, ", "length");
     let door = Door::to_fake(vec![said.clone()]).await;
     let got = door
         .chat(&ask(false), &[("x-overlock-continue", "off")])
@@ -279,7 +279,7 @@ async fn continues_nothing_when_switched_off() {
 #[tokio::test]
 async fn an_error_of_the_upstream_arrives_with_its_status_and_shape() {
     let error = json!({ "error": { "message": "slow down", "type": "rate_limit", "param": null, "code": "rate" } });
-    let mut said = Said::json(429, &error);
+    let mut said = FakeReply::json(429, &error);
     said.headers.push(("retry-after", "7".to_owned()));
     let once = |settings: &mut Settings| settings.upstream.retries.retries = 0;
     let door = Door::to_fake_with(vec![said], once).await;
@@ -288,7 +288,7 @@ async fn an_error_of_the_upstream_arrives_with_its_status_and_shape() {
     assert_eq!(got.json(), error);
     assert_eq!(got.header("retry-after"), "7");
 
-    let said = Said {
+    let said = FakeReply {
         status: 500,
         headers: vec![("content-type", "text/html".into())],
         body: "<h1>no</h1>".into(),
@@ -307,7 +307,7 @@ async fn an_error_of_the_upstream_arrives_with_its_status_and_shape() {
 
 #[tokio::test]
 async fn rejects_a_request_that_cannot_fit_without_a_call() {
-    let door = Door::to_fake(vec![Said::content("no", "stop")]).await;
+    let door = Door::to_fake(vec![FakeReply::content("no", "stop")]).await;
     let mut request = ask(false);
     request["model"] = json!("gpt-4");
     request["messages"][0]["content"] = json!("word ".repeat(9000));
@@ -320,12 +320,12 @@ async fn rejects_a_request_that_cannot_fit_without_a_call() {
         error["message"].as_str().expect("a text").contains("8192"),
         "{error}"
     );
-    assert_eq!(door.upstream.heard().len(), 0);
+    assert_eq!(door.upstream.requests().len(), 0);
 }
 
 #[tokio::test]
 async fn a_pending_tool_result_that_cannot_fit_is_refused() {
-    let door = Door::to_fake(vec![Said::content("no", "stop")]).await;
+    let door = Door::to_fake(vec![FakeReply::content("no", "stop")]).await;
     let mut request = ask(false);
     request["model"] = json!("gpt-4");
     let call = json!({ "id": "call_1", "type": "function",
@@ -344,13 +344,13 @@ async fn a_pending_tool_result_that_cannot_fit_is_refused() {
         message.contains("8192 tokens") && message.contains("`open turn`"),
         "{error}"
     );
-    assert_eq!(door.upstream.heard().len(), 0);
+    assert_eq!(door.upstream.requests().len(), 0);
 }
 
 /// The prompt of a continuation must not push the tool result out of the window.
 #[tokio::test]
 async fn a_pending_tool_result_is_not_dropped_for_a_continuation() {
-    let cut = || Said::content("{\"rows\": [1, 2, ", "length");
+    let cut = || FakeReply::content("{\"rows\": [1, 2, ", "length");
     let door = Door::to_fake(vec![cut(), cut(), cut()]).await;
     let mut request = ask(false);
     request["model"] = json!("gpt-4");
@@ -371,7 +371,7 @@ async fn a_pending_tool_result_is_not_dropped_for_a_continuation() {
 
 #[tokio::test]
 async fn trims_a_request_that_is_too_long() {
-    let door = Door::to_fake(vec![Said::content("{}", "stop")]).await;
+    let door = Door::to_fake(vec![FakeReply::content("{}", "stop")]).await;
     let mut request = ask(false);
     request["model"] = json!("gpt-4");
     request["max_tokens"] = json!(8190);
@@ -386,17 +386,17 @@ async fn trims_a_request_that_is_too_long() {
         .chat(&request, &[("authorization", "Bearer client-key")])
         .await;
     assert_eq!(got.status, StatusCode::OK);
-    let heard = &door.upstream.heard()[0];
-    assert!(heard.body["messages"].as_array().expect("messages").len() < 3);
-    assert!(heard.body["max_tokens"].as_u64() < Some(8190));
-    assert_eq!(heard.body["seed"], 5);
-    assert_eq!(heard.body["unheard_of"], request["unheard_of"]);
-    assert_eq!(heard.headers["authorization"], "Bearer client-key");
+    let sent = &door.upstream.requests()[0];
+    assert!(sent.body["messages"].as_array().expect("messages").len() < 3);
+    assert!(sent.body["max_tokens"].as_u64() < Some(8190));
+    assert_eq!(sent.body["seed"], 5);
+    assert_eq!(sent.body["unheard_of"], request["unheard_of"]);
+    assert_eq!(sent.headers["authorization"], "Bearer client-key");
 }
 
 #[tokio::test]
 async fn the_demo_model_is_always_available() {
-    let door = Door::to_fake(vec![Said::json(500, &json!({}))]).await;
+    let door = Door::to_fake(vec![FakeReply::json(500, &json!({}))]).await;
     let mut request = plain(false);
     request["model"] = json!("overlock-demo");
     let got = door
@@ -411,7 +411,7 @@ async fn the_demo_model_is_always_available() {
         .parse()
         .expect("a number");
     assert_eq!(continuations, 5);
-    assert_eq!(door.upstream.heard().len(), 0);
+    assert_eq!(door.upstream.requests().len(), 0);
 }
 
 const STORY: &str = "It was a dark and stormy night; the rain fell in torrents, except at \
@@ -426,20 +426,20 @@ async fn continues_a_cut_text_on_request() {
         (rest[30..].to_owned(), "stop"),
     ];
     let wants_text = [("x-overlock-continue", "text")];
-    let later = answers.map(|(text, finish)| Said::streamed_content(&text, finish));
-    let all = |said: Said| [vec![said], later.to_vec()].concat();
+    let later = answers.map(|(text, finish)| FakeReply::streamed_content(&text, finish));
+    let all = |said: FakeReply| [vec![said], later.to_vec()].concat();
 
-    let door = Door::to_fake(all(Said::content(first, "length"))).await;
+    let door = Door::to_fake(all(FakeReply::content(first, "length"))).await;
     let answer = door.chat(&plain(false), &wants_text).await.json();
     assert_eq!(answer["choices"][0]["message"]["content"], STORY);
     assert_eq!(answer["choices"][0]["finish_reason"], "stop");
 
-    let door = Door::to_fake(all(Said::streamed_content(first, "length"))).await;
+    let door = Door::to_fake(all(FakeReply::streamed_content(first, "length"))).await;
     let got = door.chat(&plain(true), &wants_text).await;
     assert_eq!(text(&chunks(&got), "/choices/0/delta/content"), STORY);
     assert_eq!(text(&chunks(&got), "/choices/0/finish_reason"), "stop");
 
-    let door = Door::to_fake(all(Said::content(first, "length"))).await;
+    let door = Door::to_fake(all(FakeReply::content(first, "length"))).await;
     let answer = door.chat(&plain(false), &[]).await.json();
     assert_eq!(answer["choices"][0]["message"]["content"], first);
     assert_eq!(answer["choices"][0]["finish_reason"], "length");
@@ -449,8 +449,8 @@ async fn continues_a_cut_text_on_request() {
 async fn forwards_the_query_with_every_call() {
     let (first, rest) = ("{\"a\": [1, 2, 3", ", 4]}");
     let replies = vec![
-        Said::content(first, "length"),
-        Said::content(&[first, rest].concat(), "stop"),
+        FakeReply::content(first, "length"),
+        FakeReply::content(&[first, rest].concat(), "stop"),
     ];
     let add = |settings: &mut Settings| {
         let base = settings.upstream.base.as_mut().expect("an upstream");
@@ -466,23 +466,23 @@ async fn forwards_the_query_with_every_call() {
         "{}",
         got.body
     );
-    let heard = door.upstream.heard();
-    assert_eq!(heard.len(), 2);
-    for heard in heard {
-        assert_eq!(heard.query.as_deref(), Some("api-version=1&user=me"));
+    let requests = door.upstream.requests();
+    assert_eq!(requests.len(), 2);
+    for sent in requests {
+        assert_eq!(sent.query.as_deref(), Some("api-version=1&user=me"));
     }
 }
 
 #[tokio::test]
 async fn reports_the_number_of_dropped_messages() {
-    let door = Door::to_fake(vec![Said::content("Yes.", "stop")]).await;
+    let door = Door::to_fake(vec![FakeReply::content("Yes.", "stop")]).await;
     let mut request = plain(false);
     let message = json!({ "role": "user", "content": "word ".repeat(500) });
     request["model"] = json!("unknown-model");
     request["messages"] = json!(vec![message; 40]);
     let got = door.chat(&request, &[]).await;
-    let heard = &door.upstream.heard()[0].body["messages"];
-    let left = heard.as_array().expect("messages").len();
+    let sent = &door.upstream.requests()[0].body["messages"];
+    let left = sent.as_array().expect("messages").len();
     assert!(left < 40, "{left}");
     let dropped = got.header("x-overlock-dropped-messages");
     assert_eq!(dropped.parse(), Ok(40 - left));
@@ -492,7 +492,7 @@ async fn reports_the_number_of_dropped_messages() {
 
 #[tokio::test]
 async fn the_demo_model_answers_to_its_name() {
-    let door = Door::to_fake(vec![Said::never()]).await;
+    let door = Door::to_fake(vec![FakeReply::never()]).await;
     let mut request = plain(false);
     request["model"] = json!("overlock-demo");
     assert_eq!(
@@ -511,7 +511,7 @@ async fn passes_on_several_documents_unchanged() {
         for finish in ["stop", "length"] {
             let mut request = plain(false);
             request["response_format"] = json!({ "type": "json_object" });
-            let door = Door::to_fake(vec![Said::content(said, finish)]).await;
+            let door = Door::to_fake(vec![FakeReply::content(said, finish)]).await;
             let got = door.chat(&request, &[]).await.json();
             assert_eq!(got["choices"][0]["message"]["content"], said);
             assert_eq!(got["choices"][0]["finish_reason"], finish, "{said}");
@@ -523,7 +523,7 @@ async fn passes_on_several_documents_unchanged() {
             });
             let end = json!({ "index": 0, "delta": {}, "finish_reason": finish });
             let all: Vec<Value> = pieces.chain([end]).collect();
-            let door = Door::to_fake(vec![Said::stream(&all)]).await;
+            let door = Door::to_fake(vec![FakeReply::stream(&all)]).await;
             let got = chunks(&door.chat(&request, &[]).await);
             assert_eq!(text(&got, "/choices/0/delta/content"), said);
             assert_eq!(text(&got, "/choices/0/finish_reason"), finish, "{said}");
@@ -540,7 +540,7 @@ async fn a_cut_legacy_call_never_looks_complete() {
     ] {
         let message =
             json!({ "role": "assistant", "content": null, "function_call": call(arguments) });
-        let said = Said::choices(&json!([
+        let said = FakeReply::choices(&json!([
             { "index": 0, "message": message, "finish_reason": "function_call" },
         ]));
         let door = Door::to_fake(vec![said]).await;
@@ -557,10 +557,10 @@ async fn a_cut_legacy_call_never_looks_complete() {
                     "finish_reason": null })
         };
         let end = json!({ "index": 0, "delta": {}, "finish_reason": "function_call" });
-        let door = Door::to_fake(vec![Said::stream(&[delta(one), delta(other), end])]).await;
+        let door = Door::to_fake(vec![FakeReply::stream(&[delta(one), delta(other), end])]).await;
         let got = chunks(&door.chat(&plain(true), &[]).await);
-        let told = text(&got, "/choices/0/delta/function_call/arguments");
-        assert_eq!(told, arguments);
+        let reported = text(&got, "/choices/0/delta/function_call/arguments");
+        assert_eq!(reported, arguments);
         assert_eq!(text(&got, "/choices/0/finish_reason"), word);
     }
 }
@@ -569,7 +569,7 @@ async fn a_cut_legacy_call_never_looks_complete() {
 async fn redacts_echoed_keys_on_all_paths() {
     let refusal = json!({ "detail": "bad key Bearer sk-up-secret" });
     let set = |settings: &mut Settings| settings.upstream.key = Some("sk-up-secret".to_owned());
-    let door = Door::to_fake_with(vec![Said::json(401, &refusal)], set).await;
+    let door = Door::to_fake_with(vec![FakeReply::json(401, &refusal)], set).await;
     let got = door.send(Method::POST, "/v1/embeddings", &[], "{}").await;
     assert_eq!(got.status, StatusCode::UNAUTHORIZED);
     assert_eq!(got.json(), json!({ "detail": "bad key Bearer [redacted]" }));
@@ -577,10 +577,10 @@ async fn redacts_echoed_keys_on_all_paths() {
 
 #[tokio::test]
 async fn a_lone_surrogate_spoils_no_answer() {
-    let body = Said::content("cut here HALF", "length").body;
-    let said = Said {
+    let body = FakeReply::content("cut here HALF", "length").body;
+    let said = FakeReply {
         body: body.replace("HALF", "\\ud83d"),
-        ..Said::content("", "length")
+        ..FakeReply::content("", "length")
     };
     let door = Door::to_fake(vec![said.clone()]).await;
     let got = door.chat(&plain(false), &[]).await;

@@ -29,7 +29,7 @@ use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
 
 use crate::door::{Door, report, script, serve, serve_with};
-use crate::fake::{Fake, Said};
+use crate::fake::{Fake, FakeReply};
 use crate::pipelines::{ANSWER, LOOP};
 use crate::stage::{Play, Playing, Reply, Stage};
 
@@ -144,14 +144,14 @@ fn full(settings: &mut Settings) {
 }
 
 /// A separate store, so that its runs are in no other list.
-fn own() -> Arc<dyn Store> {
+fn new_store() -> Arc<dyn Store> {
     overlock_store::in_memory().expect("a store")
 }
 
 impl Gateways {
     async fn open() -> Self {
         let (whole, hostile) = (levels(), hostile());
-        let (stage, pipelines) = played();
+        let (stage, pipelines) = pipeline_runs();
         let mut gateways = Self {
             addresses: json!({}),
             documents: json!({
@@ -172,7 +172,7 @@ impl Gateways {
 
     /// Gateways with one common store.
     async fn with_one_list(&mut self, whole: &str, hostile: &str) {
-        let store = own();
+        let store = new_store();
         let as_asked: &[Behaviour] = &Behaviour::AS_ASKED;
         let documents = [
             ("whole", whole.to_owned(), 700, as_asked),
@@ -187,10 +187,10 @@ impl Gateways {
                 .await;
         }
         let refusal = json!({ "error": { "message": "You exceeded your current quota." } });
-        let aside = Said::content("Shall I go on?", "stop");
+        let aside = FakeReply::content("Shall I go on?", "stop");
         let answers = [
             ("partial", vec![beginning(whole), aside]),
-            ("failed", vec![Said::json(429, &refusal)]),
+            ("failed", vec![FakeReply::json(429, &refusal)]),
         ];
         for (name, answers) in answers {
             self.before_answers(name, store.clone(), answers, full)
@@ -201,14 +201,15 @@ impl Gateways {
     /// Gateways with separate stores, whose runs would disturb other lists.
     async fn with_lists_of_their_own(&mut self, whole: &str, hostile: &str) {
         let metadata = |settings: &mut Settings| settings.record = Record::Metadata;
-        let rest = Said::content(whole, "stop");
-        let held = vec![beginning(whole), Said::never()];
-        self.before_answers("held", own(), held, full).await;
+        let rest = FakeReply::content(whole, "stop");
+        let held = vec![beginning(whole), FakeReply::never()];
+        self.before_answers("held", new_store(), held, full).await;
         // Its second call is never answered; a retry gets the rest.
-        let left = vec![beginning(whole), Said::never(), rest];
-        self.before_answers("left", own(), left, full).await;
-        self.before_answers("ends", own(), ends(), full).await;
-        self.before_answers("brief", own(), ends(), metadata).await;
+        let left = vec![beginning(whole), FakeReply::never(), rest];
+        self.before_answers("left", new_store(), left, full).await;
+        self.before_answers("ends", new_store(), ends(), full).await;
+        self.before_answers("brief", new_store(), ends(), metadata)
+            .await;
         // Its second call fails at first, and its third always.
         let unwell = Some(Fault::Status(503, None));
         let faults = [None, unwell, unwell, None, unwell, unwell, unwell];
@@ -218,14 +219,14 @@ impl Gateways {
             settings.upstream.retries.first_wait = Duration::from_millis(800);
         };
         let unsteady = script(whole, 700, &Behaviour::AS_ASKED);
-        self.before_script("unsteady", own(), (unsteady, &faults), waiting)
+        self.before_script("unsteady", new_store(), (unsteady, &faults), waiting)
             .await;
-        let short = vec![Said::content("{\"rows\": []}", "stop")];
+        let short = vec![FakeReply::content("{\"rows\": []}", "stop")];
         let trimming = |settings: &mut Settings| settings.plan.trim = Trim::Oldest;
-        self.before_answers("trimming", own(), short, trimming)
+        self.before_answers("trimming", new_store(), short, trimming)
             .await;
         let turned = script(&turned(), 120, &Behaviour::AS_ASKED);
-        self.before_script("turned", own(), (turned, &[]), full)
+        self.before_script("turned", new_store(), (turned, &[]), full)
             .await;
         // Slow answers, to watch their progress.
         let slowly = hostile.replace("item", "<b>item</b>");
@@ -236,15 +237,16 @@ impl Gateways {
                 settings.record = record;
             };
             let drips = [Some(Fault::Drip(30))];
-            self.before_script(name, own(), (script, &drips), set).await;
+            self.before_script(name, new_store(), (script, &drips), set)
+                .await;
         }
     }
 
     /// Gateways with upstreams that fail.
     async fn with_what_goes_wrong(&mut self, whole: &str) {
-        let aside = Said::content("Shall I go on?", "stop");
-        let rest = Said::content(whole, "stop");
-        let rejected = Said::json(400, &json!({ "error": { "message": "no such role" } }));
+        let aside = FakeReply::content("Shall I go on?", "stop");
+        let rest = FakeReply::content(whole, "stop");
+        let rejected = FakeReply::json(400, &json!({ "error": { "message": "no such role" } }));
         let answers = [
             ("choices", vec![two_choices(), aside.clone()]),
             ("calls", vec![two_calls(), aside.clone()]),
@@ -253,20 +255,20 @@ impl Gateways {
                 vec![beginning(whole), aside.clone(), aside, rest],
             ),
             ("rejecting", vec![beginning(whole), rejected]),
-            ("breaking", vec![Said::broken(whole)]),
-            ("late", vec![Said::never()]),
+            ("breaking", vec![FakeReply::broken(whole)]),
+            ("late", vec![FakeReply::never()]),
         ];
         for (name, answers) in answers {
             let set = |settings: &mut Settings| {
                 full(settings);
                 settings.upstream.timeouts.first_byte = Duration::from_millis(500);
             };
-            self.before_answers(name, own(), answers, set).await;
+            self.before_answers(name, new_store(), answers, set).await;
         }
         // Each answer takes a while, to watch its progress.
         let watched = script(whole, 700, &Behaviour::AS_ASKED);
         let drips = [Some(Fault::Drip(250)); 9];
-        self.before_script("watched", own(), (watched, &drips), full)
+        self.before_script("watched", new_store(), (watched, &drips), full)
             .await;
     }
 
@@ -278,20 +280,20 @@ impl Gateways {
             settings.keys = Keys::new([KEY.to_owned()]);
         };
         let off = |settings: &mut Settings| settings.record = Record::Off;
-        let told = Some(stage.store());
+        let reported = Some(stage.store());
         let addresses = &mut self.addresses;
         addresses["crowd"] = json!(serve_with(&base, Some(crowd()), |_| {}).await);
-        addresses["empty"] = json!(serve_with(&base, Some(own()), full).await);
+        addresses["empty"] = json!(serve_with(&base, Some(new_store()), full).await);
         addresses["storeless"] = json!(serve(&base, |_| {}).await);
-        addresses["unrecorded"] = json!(serve_with(&base, Some(own()), off).await);
-        addresses["metadata"] = json!(serve_with(&base, Some(own()), |_| {}).await);
-        addresses["keyed"] = json!(serve_with(&base, Some(own()), keyed).await);
+        addresses["unrecorded"] = json!(serve_with(&base, Some(new_store()), off).await);
+        addresses["metadata"] = json!(serve_with(&base, Some(new_store()), |_| {}).await);
+        addresses["keyed"] = json!(serve_with(&base, Some(new_store()), keyed).await);
         let named = |settings: &mut Settings| {
             full(settings);
             settings.store_shown = Some("sqlite:///var/lib/shop/runs.db".to_owned());
         };
-        addresses["pipelines"] = json!(serve_with(&base, told.clone(), named).await);
-        addresses["pipelines_untold"] = json!(serve_with(&base, told, |_| {}).await);
+        addresses["pipelines"] = json!(serve_with(&base, reported.clone(), named).await);
+        addresses["pipelines_untold"] = json!(serve_with(&base, reported, |_| {}).await);
     }
 
     /// A gateway in front of a scripted model.
@@ -313,7 +315,7 @@ impl Gateways {
         &mut self,
         name: &str,
         store: Arc<dyn Store>,
-        answers: Vec<Said>,
+        answers: Vec<FakeReply>,
         set: impl FnOnce(&mut Settings),
     ) {
         let upstream = Fake::start(answers).await;
@@ -323,17 +325,17 @@ impl Gateways {
 }
 
 /// An answer that was cut.
-fn beginning(document: &str) -> Said {
-    Said::content(&document[..1987], "length")
+fn beginning(document: &str) -> FakeReply {
+    FakeReply::content(&document[..1987], "length")
 }
 
 /// Two choices, the second of them cut.
-fn two_choices() -> Said {
+fn two_choices() -> FakeReply {
     let choice = |index: usize, content: &str, finish: &str| {
         let message = json!({ "role": "assistant", "content": content });
         json!({ "index": index, "message": message, "finish_reason": finish })
     };
-    Said::choices(&json!([
+    FakeReply::choices(&json!([
         choice(0, "{\"first\": {\"rows\": [{\"t\": \"a\"}]}}", "stop"),
         choice(
             1,
@@ -344,14 +346,14 @@ fn two_choices() -> Said {
 }
 
 /// Two tool calls, the second of them cut.
-fn two_calls() -> Said {
+fn two_calls() -> FakeReply {
     let call = |index: usize, arguments: &str| {
         let function = json!({ "name": "note", "arguments": arguments });
         json!({ "index": index, "id": format!("call_{index}"), "type": "function", "function": function })
     };
     let calls = [call(0, "{\"port\": \"Oslo\"}"), call(1, "{\"port\": \"Ber")];
     let message = json!({ "role": "assistant", "content": null, "tool_calls": calls });
-    Said::choices(&json!([{ "index": 0, "message": message, "finish_reason": "length" }]))
+    FakeReply::choices(&json!([{ "index": 0, "message": message, "finish_reason": "length" }]))
 }
 
 /// Many steps with loops, branches and every kind of event.
@@ -382,7 +384,7 @@ const ROUNDS: Play<'_> = Play {
 };
 
 /// Answers that end in every way there is, in the order in which the browser asks for them.
-fn ends() -> Vec<Said> {
+fn ends() -> Vec<FakeReply> {
     let refusal = json!({
         "role": "assistant", "content": null,
         "refusal": "I am sorry, <b>I cannot</b> help with that.",
@@ -390,26 +392,26 @@ fn ends() -> Vec<Said> {
     let declined = json!([{ "index": 0, "message": refusal, "finish_reason": "stop" }]);
     let night = "It was a dark and stormy night; the rain fell in torrents, except at occasional";
     vec![
-        Said::content(
+        FakeReply::content(
             "{\"title\": \"Tides\", \"rows\": [1, 2, \"thr",
             "content_filter",
         ),
-        Said::content(night, "length"),
-        Said::streamed_content(
+        FakeReply::content(night, "length"),
+        FakeReply::streamed_content(
             "in torrents, except at occasional intervals, when it was checked by a violent gust",
             "length",
         ),
-        Said::streamed_content(" of wind\nwhich swept up the streets.", "stop"),
-        Said::content(night, "length"),
-        Said::choices(&declined),
-        Said::content("I am sorry, but <i>that</i> is no document.", "stop"),
-        Said::content(
+        FakeReply::streamed_content(" of wind\nwhich swept up the streets.", "stop"),
+        FakeReply::content(night, "length"),
+        FakeReply::choices(&declined),
+        FakeReply::content("I am sorry, but <i>that</i> is no document.", "stop"),
+        FakeReply::content(
             "```json\n{'a': 1, 'b': None, // c\n 'c': [1,2,]}\n```",
             "stop",
         ),
-        Said::content("Hello! Ports are nice.", "stop"),
-        Said::content("Once upon a time", "abort"),
-        Said::hanging("Once upon a time there was"),
+        FakeReply::content("Hello! Ports are nice.", "stop"),
+        FakeReply::content("Once upon a time", "abort"),
+        FakeReply::hanging("Once upon a time there was"),
     ]
 }
 
@@ -433,13 +435,13 @@ fn crowd() -> Arc<dyn Store> {
                 options: &serde_json::to_string(&ContinuationOptions::default()).expect("JSON"),
                 conditions: "{}",
             };
-            let told = writes.add_ended(&EndedRun {
+            let reported = writes.add_ended(&EndedRun {
                 begun,
                 steps: &[],
                 at: 1_700_000_000_900 + number,
                 outcome: ending,
             });
-            told.expect("it is written");
+            reported.expect("it is written");
         }
     });
     written.expect("they are written");
@@ -452,7 +454,7 @@ const FAILED: &str = r#"{"outcome": "failed", "reason": "model-error", "input_to
 /// Runs of pipelines that are over: one that found its answer, one that had to make room for more,
 /// one of many steps, one whose context has texts twice, one whose texts were made smaller on demand,
 /// one that asked two models, one with a long question and a long answer, and some that failed.
-fn played() -> (Stage, Value) {
+fn pipeline_runs() -> (Stage, Value) {
     let stage = Stage::new();
     let refused = Play {
         replies: &[Reply::Refuses("the key `sk-…7Q` was revoked")],
@@ -557,8 +559,8 @@ impl Prompter {
                 let id = id.parse().expect("the name of a run");
                 self.stage.resume(&id, &LOOP.replies[answered..])
             }
-            ("cue", Some(playing)) => {
-                playing.cue(1);
+            ("release", Some(playing)) => {
+                playing.release(1);
                 playing
             }
             (word, Some(playing)) => {
@@ -566,7 +568,7 @@ impl Prompter {
                 match word {
                     "end" => drop(playing.end()),
                     "kill" => playing.kill(),
-                    "call-off" => playing.call_off(),
+                    "cancel" => playing.cancel(),
                     word => panic!("unknown action {word}"),
                 }
                 return id;
@@ -661,8 +663,8 @@ async fn every_view_works_in_a_browser() {
         "long": std::env::var_os("OVERLOCK_LONG").is_some(),
         "screenshots": std::env::var_os("OVERLOCK_SCREENSHOTS").map(|folder| root().join(folder)),
     });
-    let told = spawn_blocking(move || browse(&asked)).await;
-    let looked = told.expect("no panic")["looked"].clone();
+    let reported = spawn_blocking(move || browse(&asked)).await;
+    let looked = reported.expect("no panic")["looked"].clone();
     let looked = looked.as_array().expect("a list");
     println!("\nlooked at {} views\n", looked.len());
     assert!(looked.len() > 40, "{looked:?}");
@@ -701,6 +703,6 @@ fn browse(asked: &Value) -> Value {
     let said = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{complaints}");
-    let told = said.lines().last().unwrap_or_default();
-    serde_json::from_str(told).unwrap_or_else(|error| panic!("{error}: {said}\n{complaints}"))
+    let reported = said.lines().last().unwrap_or_default();
+    serde_json::from_str(reported).unwrap_or_else(|error| panic!("{error}: {said}\n{complaints}"))
 }

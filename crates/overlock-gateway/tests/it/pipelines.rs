@@ -8,7 +8,7 @@ use overlock_store::RunId;
 use serde_json::{Value, json};
 
 use crate::door::{Door, serve_with};
-use crate::events::{Listening, Told, names};
+use crate::events::{EventStream, SseEvent, names};
 use crate::stage::{Play, Playing, Reply, Stage};
 
 /// A gateway with the store of pipelines of other processes.
@@ -41,8 +41,8 @@ async fn listed(door: &Door<()>, id: &RunId) -> Value {
     run.expect("it is in the list").clone()
 }
 
-async fn listen(door: &Door<()>, id: &RunId, after: Option<&str>) -> Listening {
-    Listening::after(&door.address, &format!("/api/runs/{id}/events"), after).await
+async fn listen(door: &Door<()>, id: &RunId, after: Option<&str>) -> EventStream {
+    EventStream::after(&door.address, &format!("/api/runs/{id}/events"), after).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,7 +65,7 @@ async fn lists_the_current_state_of_a_run_of_another_process() {
     check(&id, Value::Null, true).await;
     let playing = stage.resume(&id, ANSWER.replies);
     check(&id, Value::Null, false).await;
-    playing.call_off();
+    playing.cancel();
     check(&id, json!("cancelled"), false).await;
     // A resumed run loses the end it had.
     let playing = stage.resume(&id, ANSWER.replies);
@@ -81,30 +81,30 @@ async fn sends_the_events_of_a_pipeline_of_another_process() {
     let playing = answer(&stage);
     let id = playing.id.clone();
     let mut one = listen(&door, &id, None).await;
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for step in ["search", "expand", "fetch", "manage_budget"] {
-        told.extend(one.until("step").await);
-        assert_eq!(last(&told).data["step_id"], step);
+        received.extend(one.until("step").await);
+        assert_eq!(last(&received).data["step_id"], step);
     }
-    assert_eq!(told[0].name, "began");
-    assert_eq!(told[0].data["pipeline"], "answer_from_code");
+    assert_eq!(received[0].name, "began");
+    assert_eq!(received[0].data["pipeline"], "answer_from_code");
     // No event is sent before the model answers.
-    playing.cue(1);
-    told.extend(one.until("ended").await);
+    playing.release(1);
+    received.extend(one.until("ended").await);
     playing.end();
     assert_eq!(
-        names(&told)[5..],
+        names(&received)[5..],
         ["answer", "step", "step", "ended"],
-        "{told:?}"
+        "{received:?}"
     );
-    assert_eq!(told[5].data["step_id"], "answer");
+    assert_eq!(received[5].data["step_id"], "answer");
     assert!(one.next().await.is_none());
 
     let shown = door.get(&format!("/api/runs/{id}?text=true")).await.json();
-    let steps = told.iter().filter(|told| told.name == "step");
+    let steps = received.iter().filter(|received| received.name == "step");
     let steps: Vec<Value> = steps.map(without_run).collect();
     assert_eq!(json!(steps), shown["trace"]);
-    let ended = &last(&told).data;
+    let ended = &last(&received).data;
     for name in ["outcome", "ended_at", "input_tokens", "output_tokens"] {
         assert_eq!(ended[name], shown[name], "{name}");
     }
@@ -117,8 +117,8 @@ async fn pipeline_events_have_no_text_with_metadata_only() {
     let playing = answer(&stage);
     let id = playing.id.clone();
     playing.end();
-    let told = listen(&door, &id, None).await.until("ended").await;
-    let text = format!("{told:?}");
+    let received = listen(&door, &id, None).await.until("ended").await;
+    let text = format!("{received:?}");
     for said in ["for good", "does (Orders.cs)"] {
         assert!(!text.contains(said), "{said}: {text}");
     }
@@ -162,19 +162,24 @@ async fn all_subscribers_of_a_run_get_the_same_events() {
         .map(|_| {
             let (door, id) = (Arc::clone(&door), id.clone());
             tokio::spawn(async move {
-                let told = listen(&door, &id, None).await.until("ended").await;
-                told.iter().map(without_run).collect::<Vec<Value>>()
+                let received = listen(&door, &id, None).await.until("ended").await;
+                received.iter().map(without_run).collect::<Vec<Value>>()
             })
         })
         .collect();
     playing.end();
-    let mut heard = Vec::new();
+    let mut requests = Vec::new();
     for reader in readers {
-        heard.push(reader.await.expect("no panic"));
+        requests.push(reader.await.expect("no panic"));
     }
-    assert!(heard.iter().all(|told| *told == heard[0]), "{heard:?}");
-    let over = heard[0].iter().filter(|told| told["decision"] == "on_over");
-    assert_eq!(over.count(), 1, "{:?}", heard[0]);
+    assert!(
+        requests.iter().all(|received| *received == requests[0]),
+        "{requests:?}"
+    );
+    let over = requests[0]
+        .iter()
+        .filter(|received| received["decision"] == "on_over");
+    assert_eq!(over.count(), 1, "{:?}", requests[0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -186,7 +191,7 @@ async fn counts_each_call_of_a_resumed_pipeline_once() {
     let ids = [whole.id.clone(), interrupted.id.clone()];
     whole.end();
     // After three answers, the last one cut.
-    interrupted.cue(3);
+    interrupted.release(3);
     let mut one = listen(&door, &ids[1], None).await;
     for _ in 0..3 {
         one.until("answer").await;
@@ -238,7 +243,7 @@ async fn an_unfinished_run_has_tokens_window_and_cost_of_the_same_calls() {
     let playing = stage.play(&LOOP);
     let id = playing.id.clone();
     // After three answers, the last one cut: its step is unfinished.
-    playing.cue(3);
+    playing.release(3);
     let mut one = listen(&door, &id, None).await;
     for _ in 0..3 {
         one.until("answer").await;
@@ -283,12 +288,12 @@ async fn reports_the_usage_of_every_answer_in_a_step() {
     let door = priced_door(&stage).await;
     let playing = stage.play(&LOOP);
     let id = playing.id.clone();
-    playing.cue(3);
+    playing.release(3);
     let mut one = listen(&door, &id, None).await;
     let (mut input, mut output) = (0, 0);
     for _ in 0..3 {
-        let told = one.until("answer").await;
-        let answer = &last(&told).data;
+        let received = one.until("answer").await;
+        let answer = &last(&received).data;
         let took = |name: &str| answer["usage"][name].as_u64().expect("a number");
         input += took("input");
         output += took("output");
@@ -297,15 +302,15 @@ async fn reports_the_usage_of_every_answer_in_a_step() {
         assert_eq!(answer["cost"]["amount"], amount, "{answer}");
         assert_eq!(answer["window"], 128_000, "{answer}");
         assert_eq!(answer["model"], "gpt-4o-mini", "{answer}");
-        let id = last(&told).id.as_deref().expect("a number");
+        let id = last(&received).id.as_deref().expect("a number");
         assert_eq!(answer["entry"].to_string(), id, "{answer}");
     }
     let shown = door.get(&format!("/api/runs/{id}")).await.json();
     assert_eq!(shown["input_tokens"], input, "{shown}");
     assert_eq!(shown["output_tokens"], output, "{shown}");
     // The record number says which events a client has read already.
-    let told = listen(&door, &id, None).await.until("answer").await;
-    assert!(last(&told).data["entry"].as_u64() <= shown["entries"].as_u64());
+    let received = listen(&door, &id, None).await.until("answer").await;
+    assert!(last(&received).data["entry"].as_u64() <= shown["entries"].as_u64());
     playing.kill();
 }
 
@@ -316,7 +321,7 @@ async fn shows_the_answers_of_an_unfinished_step() {
     let playing = stage.play(&LOOP);
     let id = playing.id.clone();
     // The last of three answers is the first of its step.
-    playing.cue(3);
+    playing.release(3);
     let mut one = listen(&door, &id, None).await;
     for _ in 0..3 {
         one.until("answer").await;
@@ -334,9 +339,9 @@ async fn shows_the_answers_of_an_unfinished_step() {
         attempt["result"]["added"], r#"{"action": "answer", "te"#,
         "{attempt}"
     );
-    let told = self::door(&stage, Record::Metadata).await;
-    let told = told.get(&format!("{path}?text=true")).await.json();
-    let attempt = &told["unfinished"]["attempts"][0];
+    let received = self::door(&stage, Record::Metadata).await;
+    let received = received.get(&format!("{path}?text=true")).await.json();
+    let attempt = &received["unfinished"]["attempts"][0];
     assert_eq!(attempt["result"]["added_bytes"], 24, "{attempt}");
     assert_eq!(attempt["result"]["added"], Value::Null, "{attempt}");
     stage.resume(&id, &LOOP.replies[3..]).end();
@@ -380,11 +385,11 @@ async fn a_pause_is_exact_after_an_end_and_an_upper_limit_otherwise() {
     // The time of a cancellation is known.
     let stopped = answer(&stage);
     let id = stopped.id.clone();
-    stopped.call_off();
+    stopped.cancel();
     let ended_at = listed(&door, &id).await["ended_at"].clone();
     let playing = stage.resume(&id, ANSWER.replies);
-    let told = listen(&door, &id, None).await.until("resumed").await;
-    assert_eq!(last(&told).data["ended_at"], ended_at);
+    let received = listen(&door, &id, None).await.until("resumed").await;
+    assert_eq!(last(&received).data["ended_at"], ended_at);
     playing.end();
 }
 
@@ -500,7 +505,7 @@ async fn lists_the_failed_step_and_its_error() {
 
     let playing = answer(&stage);
     let id = playing.id.clone();
-    playing.call_off();
+    playing.cancel();
     let stopped_at = &listed(&door, &id).await["stopped_at"];
     assert!(stopped_at["step_id"].is_string(), "{stopped_at}");
     assert_eq!(stopped_at["why"], Value::Null);
@@ -555,12 +560,12 @@ async fn counts_the_usage_of_a_failed_step_once() {
     // The usage of a cancelled step counts too.
     let playing = stage.play(&LOOP);
     let id = playing.id.clone();
-    playing.cue(3);
+    playing.release(3);
     let mut one = listen(&door, &id, None).await;
     for _ in 0..3 {
         one.until("answer").await;
     }
-    playing.call_off();
+    playing.cancel();
     let run = listed(&door, &id).await;
     assert_eq!(
         (&run["outcome"], &run["input_tokens"]),
@@ -584,7 +589,11 @@ async fn a_step_shows_its_prompt_and_answer() {
         let calls = trace.iter().filter(|event| event["action"] == "call_model");
         // The third step has two calls, since its first answer was cut.
         for (event, (call, said)) in calls.zip([(0, "search"), (1, "dbo.Orders"), (2, "answer")]) {
-            assert_eq!(event.get("asked"), None, "it is told with its step only");
+            assert_eq!(
+                event.get("asked"),
+                None,
+                "it is received with its step only"
+            );
             let path = format!("/api/runs/{id}/steps/{}", event["number"]);
             let step = door.get(&format!("{path}?text=true")).await.json();
             let asked = asked.lock().expect("no panic")[call].clone();
@@ -641,7 +650,7 @@ async fn a_step_shows_no_text_with_metadata_only() {
     assert_eq!(
         kept.json()["attempts"][1]["refusal"],
         "I would rather not.",
-        "it is there to be told: {}",
+        "it is there to be received: {}",
         kept.body
     );
     let failed = &kept.json()["attempts"][2]["result"];
@@ -740,12 +749,12 @@ async fn priced_door(stage: &Stage) -> Door<()> {
     }
 }
 
-fn last(told: &[Told]) -> &Told {
-    told.last().expect("something was told")
+fn last(received: &[SseEvent]) -> &SseEvent {
+    received.last().expect("something was told")
 }
 
-fn without_run(told: &Told) -> Value {
-    let mut data = told.data.clone();
+fn without_run(received: &SseEvent) -> Value {
+    let mut data = received.data.clone();
     if let Some(data) = data.as_object_mut() {
         data.remove("run");
     }

@@ -21,8 +21,8 @@ use overlock_llm::Discovery;
 use overlock_llm::testing::{Behaviour, Fault, Manner, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::door::{Door, Got, report, script, serve};
-use crate::fake::Said;
+use crate::door::{Door, TestResponse, report, script, serve};
+use crate::fake::FakeReply;
 use crate::servers::{ask, check_prefills, check_whole, content_of, door, streamed};
 
 /// An unconfigured gateway in front of a server whose answers are cut after this many bytes.
@@ -136,13 +136,13 @@ fn markers(request: &Value) -> Vec<String> {
 async fn markers_of_a_prompt_never_reach_a_document() {
     let whole = report(400);
     let (first, rest) = whole.split_at(200);
-    let said = |text: &str| Said::streamed_content(text, "stop");
+    let said = |text: &str| FakeReply::streamed_content(text, "stop");
     for streams in [false, true] {
         let begin = || {
             if streams {
-                Said::streamed_content(first, "length")
+                FakeReply::streamed_content(first, "length")
             } else {
-                Said::content(first, "length")
+                FakeReply::content(first, "length")
             }
         };
         // The same request has the same markers. An answer with a marker brings as much as none.
@@ -156,7 +156,7 @@ async fn markers_of_a_prompt_never_reach_a_document() {
             let closed: Value = serde_json::from_str(&kept.0).expect("JSON");
             assert_eq!(closed["sections"].as_array().map(Vec::len), Some(2));
         }
-        let markers = markers(&listening.upstream.heard()[1].body);
+        let markers = markers(&listening.upstream.requests()[1].body);
         assert!(markers.len() > 1, "{markers:?}");
         for marker in &markers {
             let leaks = [
@@ -180,23 +180,23 @@ async fn markers_of_a_prompt_never_reach_a_text() {
     );
     let whole = [first, rest].concat();
     let message = json!({ "role": "user", "content": "Tell the story." });
-    let said = |text: &str| Said::streamed_content(text, "stop");
+    let said = |text: &str| FakeReply::streamed_content(text, "stop");
     for streams in [false, true] {
         let request = json!({ "model": "scripted", "stream": streams, "messages": [message] });
         let check = async |second: &str| {
             let begin = if streams {
-                Said::streamed_content(first, "length")
+                FakeReply::streamed_content(first, "length")
             } else {
-                Said::content(first, "length")
+                FakeReply::content(first, "length")
             };
             let door = Door::to_fake(vec![begin, said(second)]).await;
             let got = door
                 .chat(&request, &[("x-overlock-continue", "text")])
                 .await;
-            (content_of(&got, streams), door.upstream.heard())
+            (content_of(&got, streams), door.upstream.requests())
         };
-        let (_, heard) = check("").await;
-        let markers = markers(&heard[1].body);
+        let (_, requests) = check("").await;
+        let markers = markers(&requests[1].body);
         assert!(markers.len() > 1, "{markers:?}");
         for marker in &markers {
             let at_head = check(&format!("{marker}\n{whole}")).await.0;
@@ -239,15 +239,15 @@ async fn a_document_beyond_4000_bytes_is_still_the_whole_prefill() {
 async fn a_call_that_failed_is_not_made_again_unchanged_at_temperature_0() {
     let mut request = ask(false);
     request["temperature"] = json!(0);
-    let first = Said::content(&report(2_000)[..700], "length");
-    let replies = vec![first, Said::streamed_content("I am sorry.", "stop")];
+    let first = FakeReply::content(&report(2_000)[..700], "length");
+    let replies = vec![first, FakeReply::streamed_content("I am sorry.", "stop")];
     let door = Door::to_fake(replies).await;
     let got = door.chat(&request, &[]).await;
     assert_eq!(got.header("x-overlock-outcome"), "partial");
-    let heard = door.upstream.heard();
-    assert!(heard.len() > 2, "{} calls", heard.len());
-    for (at, call) in heard.iter().enumerate() {
-        let again = heard[at + 1..].iter().find(|it| it.text == call.text);
+    let requests = door.upstream.requests();
+    assert!(requests.len() > 2, "{} calls", requests.len());
+    for (at, call) in requests.iter().enumerate() {
+        let again = requests[at + 1..].iter().find(|it| it.text == call.text);
         assert!(again.is_none(), "sent twice: {}", call.text);
     }
 }
@@ -340,7 +340,7 @@ async fn tool_arguments_are_continued_and_compared_with_the_parameters() {
 }
 
 /// The arguments of the only tool call of an answer.
-fn arguments_of(got: &Got, streams: bool) -> String {
+fn arguments_of(got: &TestResponse, streams: bool) -> String {
     let text = |message: &Value| {
         let arguments = &message["tool_calls"][0]["function"]["arguments"];
         arguments.as_str().unwrap_or_default().to_owned()

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::door::{Door, ask, report, script, serve_with, until_called};
-use crate::fake::{Fake, Said};
+use crate::fake::{Fake, FakeReply};
 
 /// A model behind several gateways with one store.
 struct Shared {
@@ -157,7 +157,7 @@ async fn lists_the_usage_of_a_run() {
 
 #[tokio::test]
 async fn lists_the_usage_of_a_complete_text() {
-    let said = Said::content("Good morning.", "stop");
+    let said = FakeReply::content("Good morning.", "stop");
     let upstream = Fake::start(vec![said]).await;
     let store = overlock_store::in_memory().expect("a store");
     let address = serve_with(&upstream.base, Some(store), |_| {}).await;
@@ -270,7 +270,7 @@ async fn a_key_in_use_is_a_conflict() {
 async fn until_worked_on(door: &Door<()>, count: usize) {
     let figure = format!("overlock_requests_in_progress {count}\n");
     let look = async || door.get("/metrics").await.body;
-    eventually(&figure, look, |told| told.contains(&figure)).await;
+    eventually(&figure, look, |reported| reported.contains(&figure)).await;
 }
 
 #[tokio::test]
@@ -348,7 +348,7 @@ async fn a_retry_continues_an_interrupted_document() {
 }
 
 /// A gateway with its own upstream key and these upstream replies.
-async fn keyed_door(replies: Vec<Said>, record: Record) -> Door<Fake> {
+async fn keyed_door(replies: Vec<FakeReply>, record: Record) -> Door<Fake> {
     let upstream = Fake::start(replies).await;
     let store = overlock_store::in_memory().expect("a store");
     let set = |settings: &mut Settings| {
@@ -364,14 +364,14 @@ const SAID_BACK: &str = "the-upstreams-key and clients-own-key and sk-live-01234
 
 #[tokio::test]
 async fn records_upstream_errors_without_keys() {
-    let refused = Said::json(401, &json!({ "error": { "message": SAID_BACK } }));
-    let text = Said {
+    let refused = FakeReply::json(401, &json!({ "error": { "message": SAID_BACK } }));
+    let text = FakeReply {
         status: 503,
         headers: Vec::new(),
         body: format!("<h1>{SAID_BACK}</h1>\n{}", "x".repeat(9000)),
         frame: None,
     };
-    let cut = Said::content("{\"rows\": [1, 2, ", "length");
+    let cut = FakeReply::content("{\"rows\": [1, 2, ", "length");
     let cases = [
         (vec![refused.clone()], 401, "failed"),
         (vec![text], 503, "failed"),
@@ -426,9 +426,12 @@ async fn records_an_unreachable_upstream() {
 #[tokio::test]
 async fn records_why_an_answer_was_not_delivered() {
     let cases = [
-        (Said::broken("{\"rows\": [1, 2, 3]}"), "broken"),
-        (Said::never(), "late"),
-        (Said::json(200, &json!({ "hello": "there" })), "unusable"),
+        (FakeReply::broken("{\"rows\": [1, 2, 3]}"), "broken"),
+        (FakeReply::never(), "late"),
+        (
+            FakeReply::json(200, &json!({ "hello": "there" })),
+            "unusable",
+        ),
     ];
     for (reply, kind) in cases {
         for record in [Record::Full, Record::Metadata] {
@@ -460,8 +463,8 @@ async fn names_the_cut_part_of_an_answer() {
     );
     let choices = json!([choice(0, whole, "stop"), choice(1, cut, "length")]);
     let replies = vec![
-        Said::choices(&choices),
-        Said::content("Shall I go on?", "stop"),
+        FakeReply::choices(&choices),
+        FakeReply::content("Shall I go on?", "stop"),
     ];
     let door = keyed_door(replies, Record::Full).await;
     let mut request = ask(false);
@@ -478,7 +481,10 @@ async fn names_the_cut_part_of_an_answer() {
 #[tokio::test]
 async fn a_failed_request_with_a_key_is_recorded_and_can_be_retried() {
     let busy = json!({ "error": { "message": "too busy" } });
-    let answers = vec![Said::json(400, &busy), Said::content("{}", "stop")];
+    let answers = vec![
+        FakeReply::json(400, &busy),
+        FakeReply::content("{}", "stop"),
+    ];
     let upstream = Fake::start(answers).await;
     let store = overlock_store::in_memory().expect("a store");
     let address = serve_with(&upstream.base, Some(store), |_| {}).await;
@@ -508,7 +514,7 @@ async fn records_why_a_request_does_not_fit() {
         (Record::Metadata, true),
         (Record::Off, false),
     ] {
-        let upstream = Fake::start(vec![Said::content("hello", "stop")]).await;
+        let upstream = Fake::start(vec![FakeReply::content("hello", "stop")]).await;
         let store = overlock_store::in_memory().expect("a store");
         let set = |settings: &mut Settings| settings.record = record;
         let address = serve_with(&upstream.base, Some(store), set).await;
@@ -554,11 +560,11 @@ async fn check_failed_answers(answer: &str, failing: &str, stream: bool) {
     for (record, is_kept) in [(Record::Full, true), (Record::Metadata, false)] {
         let cut = "{\"rows\": [1, 2, ";
         let cut = if stream {
-            Said::streamed_content(cut, "length")
+            FakeReply::streamed_content(cut, "length")
         } else {
-            Said::content(cut, "length")
+            FakeReply::content(cut, "length")
         };
-        let failed = Said::streamed_content(answer, "stop");
+        let failed = FakeReply::streamed_content(answer, "stop");
         let upstream = Fake::start(vec![cut, failed]).await;
         let store = overlock_store::in_memory().expect("a store");
         let set = |settings: &mut Settings| settings.record = record;
@@ -597,7 +603,7 @@ async fn records_the_text_of_an_unjoined_answer_in_full_mode() {
 }
 
 /// A gateway that drops the oldest messages, with these upstream replies.
-async fn trimming_door(replies: Vec<Said>) -> Door<Fake> {
+async fn trimming_door(replies: Vec<FakeReply>) -> Door<Fake> {
     let upstream = Fake::start(replies).await;
     let store = overlock_store::in_memory().expect("a store");
     let set = |settings: &mut Settings| settings.plan.trim = Trim::Oldest;
@@ -612,7 +618,7 @@ async fn records_the_basis_of_a_window_and_the_dropped_messages() {
         ("unknown-model", "assumed", "estimate"),
     ];
     for (model, window, provenance) in models {
-        let door = trimming_door(vec![Said::content("{\"rows\": []}", "stop")]).await;
+        let door = trimming_door(vec![FakeReply::content("{\"rows\": []}", "stop")]).await;
         let mut request = ask(false);
         request["model"] = json!(model);
         let turn = |number: usize| {
@@ -656,8 +662,8 @@ async fn records_the_counts_of_the_provider_and_of_the_gateway() {
     let cut = "{\"rows\": [\"one\", \"two\", \"three\", \"four\", \"five\", \"si";
     let replies = || {
         vec![
-            Said::content(cut, "length"),
-            Said::streamed_content("\"five\", \"six\"]}", "stop"),
+            FakeReply::content(cut, "length"),
+            FakeReply::streamed_content("\"five\", \"six\"]}", "stop"),
         ]
     };
     let door = trimming_door(replies()).await;
@@ -692,8 +698,8 @@ async fn the_count_of_the_provider_decides_the_token_limit() {
     // The provider's count is under the limit, the gateway's count is over it.
     let cut = format!("{{\"rows\": [\"{}", "water ".repeat(200));
     let replies = vec![
-        Said::content(&cut, "length"),
-        Said::streamed_content("water \"]}", "stop"),
+        FakeReply::content(&cut, "length"),
+        FakeReply::streamed_content("water \"]}", "stop"),
     ];
     let door = trimming_door(replies).await;
     let most = [("x-overlock-max-total-tokens", "100")];

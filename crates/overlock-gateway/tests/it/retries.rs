@@ -6,13 +6,13 @@ use overlock_runs::Record;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::door::{Door, Got, ask, serve_with};
-use crate::fake::{Fake, Said};
+use crate::door::{Door, TestResponse, ask, serve_with};
+use crate::fake::{Fake, FakeReply};
 
 const DOCUMENT: &str = r#"{"rows": [1, 2, 3]}"#;
 
 /// A gateway that records everything, with these upstream replies.
-async fn door(replies: Vec<Said>, set: impl FnOnce(&mut Settings)) -> Door<Fake> {
+async fn door(replies: Vec<FakeReply>, set: impl FnOnce(&mut Settings)) -> Door<Fake> {
     let upstream = Fake::start(replies).await;
     let store = overlock_store::in_memory().expect("a store");
     let set = |settings: &mut Settings| {
@@ -23,20 +23,20 @@ async fn door(replies: Vec<Said>, set: impl FnOnce(&mut Settings)) -> Door<Fake>
     Door { address, upstream }
 }
 
-fn answer(stream: bool) -> Said {
+fn answer(stream: bool) -> FakeReply {
     if stream {
-        Said::streamed_content(DOCUMENT, "stop")
+        FakeReply::streamed_content(DOCUMENT, "stop")
     } else {
-        Said::content(DOCUMENT, "stop")
+        FakeReply::content(DOCUMENT, "stop")
     }
 }
 
-fn unwell(status: u16) -> Said {
-    Said::json(status, &json!({ "error": { "message": "unwell" } }))
+fn failing(status: u16) -> FakeReply {
+    FakeReply::json(status, &json!({ "error": { "message": "unwell" } }))
 }
 
 /// The text that a client got.
-fn text(got: &Got, stream: bool) -> String {
+fn text(got: &TestResponse, stream: bool) -> String {
     if !stream {
         let content = got.json()["choices"][0]["message"]["content"].clone();
         return content.as_str().unwrap_or_default().to_owned();
@@ -55,7 +55,7 @@ fn text(got: &Got, stream: bool) -> String {
 }
 
 /// The record of the only run.
-async fn recorded(door: &Door<Fake>, got: &Got) -> Value {
+async fn recorded(door: &Door<Fake>, got: &TestResponse) -> Value {
     let id = got.header("x-overlock-run");
     door.get(&format!("/api/runs/{id}")).await.json()
 }
@@ -63,7 +63,7 @@ async fn recorded(door: &Door<Fake>, got: &Got) -> Value {
 /// Checks that a temporary failure of a first call changes only the time of arrival and the record,
 /// as long as retries are left.
 async fn check_retried(statuses: &[u16], stream: bool, has_key: bool) {
-    let mut replies: Vec<Said> = statuses.iter().map(|status| unwell(*status)).collect();
+    let mut replies: Vec<FakeReply> = statuses.iter().map(|status| failing(*status)).collect();
     replies.push(answer(stream));
     let door = door(replies, |_| {}).await;
     let key = [("idempotency-key", "one")];
@@ -71,9 +71,9 @@ async fn check_retried(statuses: &[u16], stream: bool, has_key: bool) {
     let got = door.chat(&ask(stream), headers).await;
     assert_eq!(got.status, StatusCode::OK, "{}", got.body);
     assert_eq!(text(&got, stream), DOCUMENT);
-    let heard = door.upstream.heard();
-    assert_eq!(heard.len(), statuses.len() + 1);
-    assert!(heard.iter().all(|call| call.text == heard[0].text));
+    let requests = door.upstream.requests();
+    assert_eq!(requests.len(), statuses.len() + 1);
+    assert!(requests.iter().all(|call| call.text == requests[0].text));
     let run = recorded(&door, &got).await;
     let retried = &run["steps"][0]["retried"];
     if statuses.is_empty() {
@@ -91,7 +91,7 @@ async fn check_retried(statuses: &[u16], stream: bool, has_key: bool) {
     if has_key {
         let again = door.chat(&ask(stream), headers).await;
         assert_eq!(text(&again, stream), DOCUMENT);
-        assert_eq!(door.upstream.heard().len(), heard.len());
+        assert_eq!(door.upstream.requests().len(), requests.len());
     }
 }
 
@@ -115,14 +115,14 @@ proptest! {
 #[tokio::test]
 async fn reports_the_error_after_the_last_retry() {
     for stream in [false, true] {
-        let door = door(vec![unwell(503)], |settings| {
+        let door = door(vec![failing(503)], |settings| {
             settings.upstream.retries.retries = 2;
         });
         let door = door.await;
         let got = door.chat(&ask(stream), &[]).await;
         assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(got.json()["error"]["message"], "unwell");
-        assert_eq!(door.upstream.heard().len(), 3);
+        assert_eq!(door.upstream.requests().len(), 3);
         let fault = &door.get("/api/runs").await.json()[0]["upstream_fault"];
         assert_eq!(
             (&fault["status"], &fault["retried"]["times"]),
@@ -134,18 +134,18 @@ async fn reports_the_error_after_the_last_retry() {
 #[tokio::test]
 async fn does_not_retry_permanent_errors_and_begun_answers() {
     let once = [
-        (unwell(400), false),
-        (unwell(401), true),
-        (Said::broken(DOCUMENT), false),
-        (Said::breaking(r#"{"rows": [1, "#), true),
+        (failing(400), false),
+        (failing(401), true),
+        (FakeReply::broken(DOCUMENT), false),
+        (FakeReply::breaking(r#"{"rows": [1, "#), true),
     ];
     for (reply, stream) in once {
         for key in [&[][..], &[("idempotency-key", "one")]] {
-            let replies = vec![reply.clone(), unwell(401)];
+            let replies = vec![reply.clone(), failing(401)];
             let door = door(replies, |_| {}).await;
             door.chat(&ask(stream), key).await;
-            let first = &door.upstream.heard()[0];
-            let same = door.upstream.heard();
+            let first = &door.upstream.requests()[0];
+            let same = door.upstream.requests();
             let same = same.iter().filter(|call| call.text == first.text);
             assert_eq!(same.count(), 1);
         }
@@ -154,7 +154,7 @@ async fn does_not_retry_permanent_errors_and_begun_answers() {
 
 #[tokio::test]
 async fn does_not_wait_beyond_the_deadline() {
-    let mut later = unwell(503);
+    let mut later = failing(503);
     later.headers.push(("retry-after", "30".to_owned()));
     let set = |settings: &mut Settings| settings.limits.run_time = Duration::from_secs(20);
     let door = door(vec![later], set).await;
@@ -162,6 +162,6 @@ async fn does_not_wait_beyond_the_deadline() {
     let got = door.chat(&ask(false), &[]).await;
     assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(got.header("retry-after"), "30");
-    assert_eq!(door.upstream.heard().len(), 1);
+    assert_eq!(door.upstream.requests().len(), 1);
     assert!(asked.elapsed() < Duration::from_secs(20));
 }

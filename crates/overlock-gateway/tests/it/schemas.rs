@@ -4,12 +4,12 @@ use overlock_llm::testing::eventually;
 use overlock_runs::Record;
 use serde_json::{Value, json};
 
-use crate::door::{Door, Got, serve_with};
-use crate::fake::{Fake, Said};
+use crate::door::{Door, TestResponse, serve_with};
+use crate::fake::{Fake, FakeReply};
 
 /// The response to a client, and the record of the run.
 pub(crate) struct Answer {
-    pub(crate) got: Got,
+    pub(crate) got: TestResponse,
     /// The last object with a choice: the completion, or the last chunk of a stream.
     pub(crate) last: Value,
     pub(crate) finish: Vec<Value>,
@@ -56,20 +56,20 @@ pub(crate) fn with_tool(stream: bool, strict: bool) -> Value {
 }
 
 /// A message, streamed or not.
-pub(crate) fn message(stream: bool, message: &Value, finish: &str) -> Said {
+pub(crate) fn message(stream: bool, message: &Value, finish: &str) -> FakeReply {
     if stream {
         let end = json!({ "index": 0, "delta": {}, "finish_reason": finish });
-        return Said::stream(&[json!({ "index": 0, "delta": message }), end]);
+        return FakeReply::stream(&[json!({ "index": 0, "delta": message }), end]);
     }
-    Said::choices(&json!([{ "index": 0, "message": message, "finish_reason": finish }]))
+    FakeReply::choices(&json!([{ "index": 0, "message": message, "finish_reason": finish }]))
 }
 
-pub(crate) fn content(stream: bool, text: &str, finish: &str) -> Said {
+pub(crate) fn content(stream: bool, text: &str, finish: &str) -> FakeReply {
     let said = json!({ "role": "assistant", "content": text });
     message(stream, &said, finish)
 }
 
-pub(crate) fn call(stream: bool, arguments: &str, finish: &str) -> Said {
+pub(crate) fn call(stream: bool, arguments: &str, finish: &str) -> FakeReply {
     let call = json!({ "index": 0, "id": "call_1", "type": "function",
         "function": { "name": "weather", "arguments": arguments } });
     let said = json!({ "role": "assistant", "content": null, "tool_calls": [call] });
@@ -84,7 +84,7 @@ pub(crate) fn in_comment(body: &str, name: &str) -> String {
     values.next().unwrap_or_default().to_owned()
 }
 
-pub(crate) async fn door(replies: Vec<Said>, set: impl FnOnce(&mut Settings)) -> Door<Fake> {
+pub(crate) async fn door(replies: Vec<FakeReply>, set: impl FnOnce(&mut Settings)) -> Door<Fake> {
     let upstream = Fake::start(replies).await;
     let store = overlock_store::in_memory().expect("a store");
     let set = |settings: &mut Settings| {
@@ -145,7 +145,7 @@ pub(crate) async fn ask(
         outcome,
         reason,
         run,
-        calls: door.upstream.heard().len(),
+        calls: door.upstream.requests().len(),
         got,
     }
 }
@@ -154,8 +154,8 @@ pub(crate) async fn ask(
 pub(crate) fn check_violated(answer: &Answer, what: &str) {
     let Answer { last, run, .. } = answer;
     assert_eq!(answer.finish, [json!("length")], "{}", answer.got.body);
-    let told = (answer.outcome.as_str(), answer.reason.as_str());
-    assert_eq!(told, ("partial", "schema-violation"));
+    let reported = (answer.outcome.as_str(), answer.reason.as_str());
+    assert_eq!(reported, ("partial", "schema-violation"));
     assert_eq!(run["outcome"], "partial", "{run}");
     assert_eq!(run["reason"], "schema-violation", "{run}");
     let overlock = &last["overlock"];
@@ -212,8 +212,8 @@ async fn an_answer_that_is_not_the_document_of_a_strict_schema_never_ends_with_s
             let door = door(vec![content(stream, text, "stop")], |_| {}).await;
             let answer = ask(&door, &with_schema(stream, true), &[]).await;
             assert_eq!(answer.finish, [json!("length")], "{}", answer.got.body);
-            let told = (answer.outcome.as_str(), answer.reason.as_str());
-            assert_eq!(told, ("failed", "no-json"), "{text}");
+            let reported = (answer.outcome.as_str(), answer.reason.as_str());
+            assert_eq!(reported, ("failed", "no-json"), "{text}");
             assert_eq!(answer.run["reason"], "no-json", "{}", answer.run);
             assert_eq!(answer.last["overlock"]["reason"], "no-json", "{text}");
         }
@@ -234,7 +234,7 @@ async fn a_continued_document_that_violates_its_strict_schema_is_not_complete() 
     let whole = "{\"city\": \"Oslo\", \"country\": \"Norway\"}";
     for stream in [false, true] {
         let first = content(stream, &whole[..24], "length");
-        let replies = vec![first, Said::streamed_content(whole, "stop")];
+        let replies = vec![first, FakeReply::streamed_content(whole, "stop")];
         let door = door(replies, |_| {}).await;
         let answer = ask(&door, &with_schema(stream, true), &[]).await;
         check_violated(&answer, "at `/`");
@@ -258,9 +258,9 @@ async fn only_the_choice_that_violates_its_strict_schema_ends_with_length() {
         };
         let choices = [choice(0, WRONG), choice(1, RIGHT)];
         let said = if stream {
-            Said::stream(&choices)
+            FakeReply::stream(&choices)
         } else {
-            Said::choices(&json!(choices))
+            FakeReply::choices(&json!(choices))
         };
         let door = door(vec![said], |_| {}).await;
         let mut request = with_schema(stream, true);
@@ -350,7 +350,7 @@ async fn a_continued_tool_call_that_lacks_a_required_member_is_not_complete() {
     let whole = "{\"days\": [1, 2, 3, 4, 5, 6]}";
     for stream in [false, true] {
         let first = call(stream, &whole[..20], "length");
-        let replies = vec![first, Said::streamed_content(whole, "stop")];
+        let replies = vec![first, FakeReply::streamed_content(whole, "stop")];
         let door = door(replies, |_| {}).await;
         let answer = ask(&door, &with_tool(stream, false), &[]).await;
         check_violated(&answer, "at `/`");

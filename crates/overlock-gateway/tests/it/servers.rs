@@ -6,7 +6,7 @@ use overlock_llm::testing::{Behaviour, Fault, Manner, ScriptedServer};
 use overlock_llm::{Discovery, PrefillStyle, Strategy};
 use serde_json::{Value, json};
 
-use crate::door::{Door, Got, report, script, serve};
+use crate::door::{Door, TestResponse, report, script, serve};
 
 /// An unconfigured gateway in front of a server with this behaviour.
 pub(crate) async fn door(manner: Manner, document: &str) -> Door {
@@ -83,7 +83,7 @@ async fn check_document(manner: Manner, document: &str, keeps_format: bool) {
 }
 
 /// The text of an answer, and the word for its end.
-pub(crate) fn content_of(got: &Got, streams: bool) -> (String, String) {
+pub(crate) fn content_of(got: &TestResponse, streams: bool) -> (String, String) {
     if streams {
         return streamed(&got.body);
     }
@@ -374,8 +374,8 @@ async fn the_window_of_the_server_counts_and_not_that_of_the_table() {
     request["messages"][0]["content"] = json!(words);
     let got = door.chat(&request, &[]).await;
     assert_eq!(got.status, StatusCode::BAD_REQUEST);
-    let told = got.json()["error"]["message"].to_string();
-    assert!(told.contains("4096 tokens"), "{told}");
+    let reported = got.json()["error"]["message"].to_string();
+    assert!(reported.contains("4096 tokens"), "{reported}");
     assert_eq!(door.upstream.calls(), 0);
 }
 
@@ -416,8 +416,8 @@ async fn check_learns(manner: Manner, streams: bool) {
         "no more is dropped than must be"
     );
     let dropped = message_count(&request) - message_count(&asked[1]);
-    let told = got.header("x-overlock-dropped-messages").to_owned();
-    assert_eq!(told, dropped.to_string(), "{manner:?}");
+    let reported = got.header("x-overlock-dropped-messages").to_owned();
+    assert_eq!(reported, dropped.to_string(), "{manner:?}");
 
     let next = door.chat(&request, &[]).await;
     assert_eq!(next.status, StatusCode::OK, "{}", next.body);
@@ -510,9 +510,9 @@ async fn a_message_that_can_never_fit_is_refused_with_figures() {
             assert_eq!(got.status, StatusCode::BAD_REQUEST, "{}", got.body);
             let error = &got.json()["error"];
             assert_eq!(error["code"], "context_length_exceeded", "{manner:?}");
-            let told = error["message"].as_str().expect("text");
-            assert!(told.contains("4096 tokens"), "{told}");
-            assert_eq!(door.upstream.calls(), most_calls, "{manner:?}: {told}");
+            let reported = error["message"].as_str().expect("text");
+            assert!(reported.contains("4096 tokens"), "{reported}");
+            assert_eq!(door.upstream.calls(), most_calls, "{manner:?}: {reported}");
         }
     }
 }

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-use crate::door::{Door, Got, ask, open, serve, serve_with};
+use crate::door::{Door, TestResponse, ask, open, serve, serve_with};
 use crate::echo::{Echo, Event};
-use crate::fake::Said;
+use crate::fake::FakeReply;
 
 async fn door(set: impl FnOnce(&mut Settings)) -> Door<Echo> {
     let upstream = Echo::start().await;
@@ -21,7 +21,7 @@ async fn door(set: impl FnOnce(&mut Settings)) -> Door<Echo> {
 }
 
 #[track_caller]
-fn check_error(got: &Got, status: u16, code: &str) {
+fn check_error(got: &TestResponse, status: u16, code: &str) {
     assert_eq!(got.status, status, "{}", got.body);
     let error = &got.json()["error"];
     assert_eq!(error["code"], code, "{error}");
@@ -42,7 +42,7 @@ async fn unknown_urls_get_errors_in_the_format_of_openai() {
     assert_eq!(got.header("allow"), "GET, HEAD, OPTIONS");
     let got = door.send(Method::HEAD, "/health", &[], "").await;
     assert_eq!((got.status, &*got.body), (StatusCode::OK, ""));
-    assert_eq!(door.upstream.heard(), 0);
+    assert_eq!(door.upstream.requests(), 0);
 }
 
 #[tokio::test]
@@ -60,17 +60,17 @@ async fn forwards_other_paths_unchanged() {
     let got = door
         .send(Method::PUT, path, &headers, "not \u{1F680} JSON")
         .await;
-    let heard = got.json();
-    assert_eq!(heard["method"], "PUT");
-    assert_eq!(heard["uri"], "/base/v1/models/meta%2Fllama?a=1&b=%20x");
-    assert_eq!(heard["body"], "not \u{1F680} JSON");
-    let told = &heard["headers"];
-    assert_eq!(told["authorization"], "Bearer client-key");
-    assert_eq!(told["accept-encoding"], "br");
-    assert_eq!(told["x-own"], "1");
-    assert_eq!(told["content-length"], "13");
+    let forwarded = got.json();
+    assert_eq!(forwarded["method"], "PUT");
+    assert_eq!(forwarded["uri"], "/base/v1/models/meta%2Fllama?a=1&b=%20x");
+    assert_eq!(forwarded["body"], "not \u{1F680} JSON");
+    let headers_sent = &forwarded["headers"];
+    assert_eq!(headers_sent["authorization"], "Bearer client-key");
+    assert_eq!(headers_sent["accept-encoding"], "br");
+    assert_eq!(headers_sent["x-own"], "1");
+    assert_eq!(headers_sent["content-length"], "13");
     for kept_back in ["x-hop", "x-overlock-continue"] {
-        assert!(told.get(kept_back).is_none(), "{told}");
+        assert!(headers_sent.get(kept_back).is_none(), "{headers_sent}");
     }
     assert_eq!(got.header("x-of-the-upstream"), "kept");
     assert_eq!(got.headers.get_all("set-cookie").iter().count(), 2);
@@ -110,7 +110,7 @@ async fn a_client_disconnect_cancels_a_forwarded_request() {
 #[tokio::test]
 async fn health_reports_recording_and_keys() {
     let store = || Some(overlock_store::in_memory().expect("a store"));
-    for (record, store, told) in [
+    for (record, store, reported) in [
         (Record::Full, store(), ("full", true)),
         (Record::Off, store(), ("off", true)),
         (Record::Full, None, ("off", false)),
@@ -125,7 +125,7 @@ async fn health_reports_recording_and_keys() {
         assert_eq!(health["key"], "not-needed");
         assert_eq!(
             (health["record"].as_str(), health["has_store"].as_bool()),
-            (Some(told.0), Some(told.1))
+            (Some(reported.0), Some(reported.1))
         );
     }
 }
@@ -151,8 +151,8 @@ async fn requires_keys_and_does_not_forward_them() {
             assert!(!got.body.contains("right-key") && !got.body.contains("wrong-key"));
         }
     }
-    assert_eq!(door.upstream.heard(), 0);
-    for (shown, told) in [
+    assert_eq!(door.upstream.requests(), 0);
+    for (shown, reported) in [
         (None, "missing"),
         (Some("Bearer wrong-key"), "wrong"),
         (Some("Bearer right-key"), "right"),
@@ -163,7 +163,7 @@ async fn requires_keys_and_does_not_forward_them() {
             .collect();
         let got = door.send(Method::GET, "/health", &headers, "").await;
         assert_eq!(got.status, StatusCode::OK);
-        assert_eq!(got.json()["key"], told);
+        assert_eq!(got.json()["key"], reported);
         assert!(!got.body.contains("-key"), "{}", got.body);
     }
     for header in [
@@ -199,7 +199,7 @@ fn ids(list: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn the_models_are_the_upstreams_and_one_more() {
     let list = json!({ "object": "list", "data": [{ "id": "gpt-4o", "object": "model" }] });
-    let door = Door::to_fake(vec![Said::json(200, &list)]).await;
+    let door = Door::to_fake(vec![FakeReply::json(200, &list)]).await;
     let got = door.get("/v1/models").await.json();
     assert_eq!(ids(&got), ["gpt-4o", "overlock-demo"]);
     assert_eq!(got["data"][1]["owned_by"], "overlock");
@@ -230,7 +230,7 @@ async fn lists_only_the_demo_model_without_an_upstream() {
 #[tokio::test]
 async fn passes_on_an_error_of_the_model_list() {
     let refusal = json!({ "error": { "message": "no key", "type": "invalid_request_error" } });
-    let door = Door::to_fake(vec![Said::json(401, &refusal)]).await;
+    let door = Door::to_fake(vec![FakeReply::json(401, &refusal)]).await;
     let got = door.get("/v1/models").await;
     assert_eq!(got.status, StatusCode::UNAUTHORIZED);
     assert_eq!(got.json()["error"]["message"], "no key");
@@ -269,9 +269,12 @@ async fn rejects_requests_while_the_queue_is_full() {
     let second = tokio::spawn(async move { open(&address, "/v1/wait").await.status() });
     // The metrics need no permit, and show when the queue is full.
     let look = async || door.get("/metrics").await.body;
-    let is_queued = |told: &String| told.contains("overlock_requests_queued 1\n");
-    let told = eventually("a queued request", look, is_queued).await;
-    assert!(told.contains("overlock_requests_in_progress 1\n"), "{told}");
+    let is_queued = |reported: &String| reported.contains("overlock_requests_queued 1\n");
+    let reported = eventually("a queued request", look, is_queued).await;
+    assert!(
+        reported.contains("overlock_requests_in_progress 1\n"),
+        "{reported}"
+    );
     let third = door.get("/v1/files").await;
     check_error(&third, 429, "overloaded");
     assert_eq!(third.header("retry-after"), "60");
@@ -346,7 +349,7 @@ async fn health_names_the_upstream() {
 
 #[tokio::test]
 async fn metrics_count_requests_and_tokens() {
-    let door = Door::to_fake(vec![Said::content("{\"a\": 1}", "stop")]).await;
+    let door = Door::to_fake(vec![FakeReply::content("{\"a\": 1}", "stop")]).await;
     assert_eq!(door.chat(&ask(false), &[]).await.status, StatusCode::OK);
     door.get("/some/secret/path").await;
     let got = door.get("/metrics").await;
@@ -362,7 +365,7 @@ async fn metrics_count_requests_and_tokens() {
         "overlock_requests_in_progress 0",
     ] {
         assert!(
-            got.body.lines().any(|told| told == line),
+            got.body.lines().any(|reported| reported == line),
             "{line}\n{}",
             got.body
         );
@@ -372,9 +375,9 @@ async fn metrics_count_requests_and_tokens() {
 
 #[tokio::test]
 async fn logs_each_request_without_text() {
-    let upstream = crate::fake::Fake::start(vec![Said::content("{\"a\": 1}", "stop")]).await;
-    let told: Arc<Mutex<Vec<LogEntry>>> = Arc::default();
-    let log = Arc::clone(&told);
+    let upstream = crate::fake::Fake::start(vec![FakeReply::content("{\"a\": 1}", "stop")]).await;
+    let reported: Arc<Mutex<Vec<LogEntry>>> = Arc::default();
+    let log = Arc::clone(&reported);
     let gateway = Gateway::new(Settings::new(Upstream::new(&upstream.base)), None)
         .expect("a gateway")
         .with_log(move |entry| log.lock().expect("no panic").push(entry.clone()));
@@ -388,9 +391,9 @@ async fn logs_each_request_without_text() {
     let key = ("authorization", "Bearer secret-key");
     door.chat(&ask(false), &[key]).await;
     door.get("/secret/path?secret=query").await;
-    let told = told.lock().expect("no panic");
-    let [chat, nowhere] = told.as_slice() else {
-        panic!("{told:?}");
+    let reported = reported.lock().expect("no panic");
+    let [chat, nowhere] = reported.as_slice() else {
+        panic!("{reported:?}");
     };
     assert_eq!(
         (chat.method, chat.route, chat.status),
@@ -406,7 +409,7 @@ async fn logs_each_request_without_text() {
         ("none", 404, false)
     );
     let lines = format!(
-        "{told:?} {chat} {}",
+        "{reported:?} {chat} {}",
         serde_json::to_string(chat).expect("plain")
     );
     for secret in ["secret", "report"] {

@@ -1,6 +1,6 @@
 //! Pipeline runs, recorded through a separate store connection, as by another process.
 //!
-//! The model has a list of replies and gives each one on a cue.
+//! The model has a list of replies and gives each one after a permit.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ pub(crate) struct Playing {
     pub(crate) id: RunId,
     /// The messages of every call.
     pub(crate) asked: Arc<Mutex<Vec<Value>>>,
-    cue: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     stop: oneshot::Sender<Stop>,
     thread: JoinHandle<Option<EndedPipeline>>,
 }
@@ -162,27 +162,27 @@ impl Stage {
         };
         let checked = read(&begun.file, &begun.text, &options);
         let pipeline = checked.pipeline.expect("it was right when it began");
-        let recording = taken.take_up(&store, id).expect("nobody works on it");
+        let recording = taken.take_up(&store, id).expect("no process works on it");
         start(store, taken, pipeline, recording, replies)
     }
 }
 
 impl Playing {
     /// Lets the model give this many more answers.
-    pub(crate) fn cue(&self, answers: usize) {
-        self.cue.add_permits(answers);
+    pub(crate) fn release(&self, answers: usize) {
+        self.permits.add_permits(answers);
     }
 
     /// Lets the run finish.
     pub(crate) fn end(self) -> EndedPipeline {
-        self.cue(1000);
+        self.release(1000);
         // Dropping the sender would stop the run.
         let _stop = self.stop;
         self.thread.join().expect("no panic").expect("an end")
     }
 
     /// Cancels the run.
-    pub(crate) fn call_off(self) {
+    pub(crate) fn cancel(self) {
         let _ = self.stop.send(Stop::CalledOff);
         self.thread.join().expect("no panic").expect("an end");
     }
@@ -202,12 +202,12 @@ fn start(
     replies: &[Reply],
 ) -> Playing {
     let (stop, stopped) = oneshot::channel();
-    let cue = Arc::new(Semaphore::new(0));
+    let permits = Arc::new(Semaphore::new(0));
     let asked = Arc::<Mutex<Vec<Value>>>::default();
     let scripted = Scripted {
         replies: Mutex::new(replies.iter().copied().collect()),
         asked: Arc::clone(&asked),
-        cue: Arc::clone(&cue),
+        permits: Arc::clone(&permits),
         found: Table::default().find(MODEL),
     };
     let id = recording.id().clone();
@@ -221,7 +221,7 @@ fn start(
     Playing {
         id,
         asked,
-        cue,
+        permits,
         stop,
         thread,
     }
@@ -267,11 +267,11 @@ fn perform<'a>(
     }
 }
 
-/// A model with a list of replies, each given on a cue.
+/// A model with a list of replies, each given after a permit.
 struct Scripted {
     replies: Mutex<VecDeque<Reply>>,
     asked: Arc<Mutex<Vec<Value>>>,
-    cue: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     found: Found,
 }
 
@@ -291,7 +291,7 @@ impl Backend for Scripted {
         let messages = call.request["messages"].clone();
         self.asked.lock().expect("no panic").push(messages);
         async {
-            mem::forget(self.cue.acquire().await.expect("it is never closed"));
+            mem::forget(self.permits.acquire().await.expect("it is never closed"));
             let reply = self.replies.lock().expect("no panic").pop_front();
             match reply.expect("there is an answer for every call") {
                 Reply::Refuses(message) => Err(BackendError::Status {
@@ -305,18 +305,18 @@ impl Backend for Scripted {
                     host: "127.0.0.1".to_owned(),
                     reason: "Connection refused".to_owned(),
                 }),
-                Reply::Says(text) => Ok(said(text)),
+                Reply::Says(text) => Ok(text_events(text)),
                 Reply::Declines(text) => {
                     let end = Event::Finish("stop".to_owned());
                     let events = [Event::Refusal(text.to_owned()), end];
                     Ok(stream::iter(events.map(Ok)).boxed())
                 }
                 Reply::SaysUncounted(text) => {
-                    let events = said(text);
-                    let told = |event: &Result<Event, BackendError>| {
+                    let events = text_events(text);
+                    let reported = |event: &Result<Event, BackendError>| {
                         future::ready(!matches!(event, Ok(Event::Usage(_))))
                     };
-                    Ok(events.filter(told).boxed())
+                    Ok(events.filter(reported).boxed())
                 }
             }
         }
@@ -324,7 +324,7 @@ impl Backend for Scripted {
     }
 }
 
-fn said(text: &str) -> Events<'static> {
+fn text_events(text: &str) -> Events<'static> {
     let (text, finish) = match text.strip_suffix('✂') {
         Some(cut) => (cut, "length"),
         None => (text, "stop"),

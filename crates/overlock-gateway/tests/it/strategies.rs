@@ -89,9 +89,9 @@ async fn a_strategy_that_failed_twice_is_not_tried_first_in_the_third_run() {
             third.iter().all(|way| *way == Strategy::Remainder),
             "{third:?}"
         );
-        let told = findings(&door).await;
-        let [(value, source)] = &told[..] else {
-            panic!("{told:?}");
+        let reported = findings(&door).await;
+        let [(value, source)] = &reported[..] else {
+            panic!("{reported:?}");
         };
         assert_eq!(value, "remainder, overlap for `scripted`");
         assert!(

@@ -5,11 +5,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::door::{Door, ask, report, script, serve, serve_with};
-use crate::fake::Said;
+use crate::fake::FakeReply;
 
 /// The content of a stream, checked event by event.
 #[derive(Debug, Default)]
-struct Told {
+struct StreamSummary {
     content: String,
     finish: Vec<Value>,
     usage: Vec<Value>,
@@ -23,46 +23,47 @@ struct Told {
 }
 
 #[track_caller]
-fn told(body: &str) -> Told {
-    let mut told = Told::default();
+fn summary_of(body: &str) -> StreamSummary {
+    let mut summary = StreamSummary::default();
     for event in body.split_terminator("\n\n") {
         if event.starts_with(':') {
             continue;
         }
         let data = event.strip_prefix("data: ");
         let data = data.unwrap_or_else(|| panic!("an event is data: {event:?}"));
-        assert_eq!(told.done, 0, "nothing comes after the end: {event}");
+        assert_eq!(summary.done, 0, "nothing comes after the end: {event}");
         if data == "[DONE]" {
-            told.done += 1;
+            summary.done += 1;
             continue;
         }
         let chunk: Value = serde_json::from_str(data).expect("an event is JSON");
         assert!(chunk.get("error").is_none(), "{chunk}");
-        if !told.ids.contains(&chunk["id"]) {
-            told.ids.push(chunk["id"].clone());
+        if !summary.ids.contains(&chunk["id"]) {
+            summary.ids.push(chunk["id"].clone());
         }
         if chunk["usage"].is_object() {
-            told.usage.push(chunk["usage"].clone());
+            summary.usage.push(chunk["usage"].clone());
         }
         for choice in chunk["choices"].as_array().expect("choices") {
             assert!(
-                told.finish.is_empty(),
+                summary.finish.is_empty(),
                 "nothing comes after the finish: {chunk}"
             );
             let delta = &choice["delta"];
-            told.roles += usize::from(delta.get("role").is_some());
-            told.content
+            summary.roles += usize::from(delta.get("role").is_some());
+            summary
+                .content
                 .push_str(delta["content"].as_str().unwrap_or_default());
             if !choice["finish_reason"].is_null() {
-                told.finish.push(choice["finish_reason"].clone());
+                summary.finish.push(choice["finish_reason"].clone());
             }
         }
     }
-    told
+    summary
 }
 
 /// Checks that a stream has one id, one end, one usage and one `[DONE]`.
-async fn streamed(document: &str, breath: usize, behaviours: &[Behaviour]) -> Told {
+async fn streamed(document: &str, breath: usize, behaviours: &[Behaviour]) -> StreamSummary {
     let upstream = ScriptedServer::start(script(document, breath, behaviours), &[]).await;
     let upstream = upstream.expect("a server");
     let store = overlock_store::in_memory().expect("a store");
@@ -70,25 +71,25 @@ async fn streamed(document: &str, breath: usize, behaviours: &[Behaviour]) -> To
     let door = Door { address, upstream };
     let mut request = ask(true);
     request["stream_options"] = json!({ "include_usage": true });
-    let mut told = told(&door.chat(&request, &[]).await.body);
+    let mut summary = summary_of(&door.chat(&request, &[]).await.body);
     let look = async || door.get("/api/runs").await.json()[0].clone();
     let run = eventually("the run to end", look, |run| run["ended_at"].is_number()).await;
     let reason = run["reason"].as_str();
-    told.reason = reason.map(str::to_owned);
-    told.calls = door.upstream.calls();
-    assert_eq!((told.ids.len(), told.roles, told.done), (1, 1, 1));
-    assert_eq!((told.finish.len(), told.usage.len()), (1, 1));
-    told
+    summary.reason = reason.map(str::to_owned);
+    summary.calls = door.upstream.calls();
+    assert_eq!((summary.ids.len(), summary.roles, summary.done), (1, 1, 1));
+    assert_eq!((summary.finish.len(), summary.usage.len()), (1, 1));
+    summary
 }
 
 #[tokio::test]
 async fn a_cut_document_is_one_stream() {
     for (bytes, breath, calls) in [(2_000, 300, 6), (12_000, 1500, 7), (60_000, 4000, 12)] {
         let document = report(bytes);
-        let told = streamed(&document, breath, &Behaviour::AS_ASKED).await;
-        assert_eq!(told.content, document);
-        assert_eq!(told.finish, ["stop"]);
-        assert_eq!(told.calls, calls, "{bytes} bytes");
+        let summary = streamed(&document, breath, &Behaviour::AS_ASKED).await;
+        assert_eq!(summary.content, document);
+        assert_eq!(summary.finish, ["stop"]);
+        assert_eq!(summary.calls, calls, "{bytes} bytes");
     }
 }
 
@@ -101,14 +102,14 @@ async fn bytes_sent_to_the_client_are_never_revised() {
     let mut partial = Vec::new();
     for behaviour in Behaviour::ALL {
         for breath in [300, 900, 2500] {
-            let told = streamed(&document, breath, &[behaviour, Behaviour::AsAsked]).await;
-            if told.finish == ["stop"] {
-                let is: Value = serde_json::from_str(&told.content).expect("valid");
+            let summary = streamed(&document, breath, &[behaviour, Behaviour::AsAsked]).await;
+            if summary.finish == ["stop"] {
+                let is: Value = serde_json::from_str(&summary.content).expect("valid");
                 assert_eq!(is, value, "{behaviour:?}");
             } else {
-                assert_eq!(told.finish, ["length"], "{behaviour:?}");
-                partial.push((behaviour, breath, told.reason));
-                let base = PartialDocument::read(&told.content).expect("a document has begun");
+                assert_eq!(summary.finish, ["length"], "{behaviour:?}");
+                partial.push((behaviour, breath, summary.reason));
+                let base = PartialDocument::read(&summary.content).expect("a document has begun");
                 assert!(base.cut().is_some() && base.fixes().is_empty());
             }
         }
@@ -137,9 +138,9 @@ async fn continues_an_answer_whose_stream_breaks_off() {
     ] {
         let script = script(&document, 1500, &Behaviour::AS_ASKED);
         let door = Door::open(script, &faults).await;
-        let told = told(&door.chat(&ask(true), &[]).await.body);
-        assert_eq!(told.content, document, "{faults:?}");
-        assert_eq!(told.finish, ["stop"]);
+        let summary = summary_of(&door.chat(&ask(true), &[]).await.body);
+        assert_eq!(summary.content, document, "{faults:?}");
+        assert_eq!(summary.finish, ["stop"]);
     }
 }
 
@@ -155,9 +156,9 @@ async fn counts_failed_continuations() {
             let script = script(&report(6000), 1500, &Behaviour::AS_ASKED);
             let door = Door::open(script, &[None, Some(fault)]).await;
             door.chat(&ask(stream), &[]).await;
-            let told = door.get("/metrics").await.body;
+            let summary = door.get("/metrics").await.body;
             let line = format!("overlock_upstream_errors_total{{reason=\"{reason}\"}} 1\n");
-            assert!(told.contains(&line), "{fault:?}: {told}");
+            assert!(summary.contains(&line), "{fault:?}: {summary}");
         }
     }
 }
@@ -168,9 +169,9 @@ async fn joins_surrogates_split_between_events() {
     let script = script(&document, 1500, &Behaviour::AS_ASKED);
     let torn = [Some(Fault::TornCharacters); 50];
     let door = Door::open(script, &torn).await;
-    let told = told(&door.chat(&ask(true), &[]).await.body);
-    assert_eq!(told.content, document);
-    assert_eq!(told.finish, ["stop"]);
+    let summary = summary_of(&door.chat(&ask(true), &[]).await.body);
+    assert_eq!(summary.content, document);
+    assert_eq!(summary.finish, ["stop"]);
 }
 
 #[tokio::test]
@@ -189,7 +190,7 @@ async fn marks_a_lone_surrogate_in_a_stream() {
         r#"data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}"#.to_owned(),
         "\n\ndata: [DONE]\n\n".to_owned(),
     ];
-    let said = Said {
+    let said = FakeReply {
         status: 200,
         headers: vec![("content-type", "text/event-stream".to_owned())],
         body: body.concat(),
@@ -198,8 +199,8 @@ async fn marks_a_lone_surrogate_in_a_stream() {
     let door = Door::to_fake(vec![said]).await;
     let mut request = ask(true);
     request["response_format"] = json!({ "type": "text" });
-    let told = told(&door.chat(&request, &[]).await.body);
-    assert_eq!(told.content, "a\u{fffd}b😀c");
+    let summary = summary_of(&door.chat(&request, &[]).await.body);
+    assert_eq!(summary.content, "a\u{fffd}b😀c");
 }
 
 #[tokio::test]

@@ -16,9 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::door::{Door, ask};
-use crate::fake::{Fake, Said};
+use crate::fake::{Fake, FakeReply};
 
-/// Somebody who collects traces.
+/// A trace collector.
 struct Collector {
     url: String,
     batches: mpsc::UnboundedReceiver<(HeaderMap, String)>,
@@ -62,10 +62,10 @@ impl Collector {
     }
 }
 
-/// What a collector was told.
+/// The data that a collector received.
 #[derive(Default)]
 struct Collected {
-    /// Everything as it came.
+    /// The received bytes.
     bytes: String,
     spans: Vec<Value>,
 }
@@ -142,7 +142,7 @@ struct Served<U = Fake> {
 }
 
 impl Served {
-    async fn start(replies: Vec<Said>, traces: Traces) -> Self {
+    async fn start(replies: Vec<FakeReply>, traces: Traces) -> Self {
         let upstream = Fake::start(replies).await;
         let base = upstream.base.clone();
         Self::before(upstream, &base, traces).await
@@ -192,16 +192,16 @@ fn traceparent(flags: &str) -> String {
 }
 
 /// A document in three answers, of which the later ones begin anew.
-fn replies(stream: bool) -> Vec<Said> {
+fn replies(stream: bool) -> Vec<FakeReply> {
     let answers = [
         (r#"{"kept": "answer-text", "rows": [1, 2"#, "length"),
         (r#"{"kept": "answer-text", "rows": [1, 2, 30, 4"#, "length"),
         (r#"{"kept": "answer-text", "rows": [1, 2, 30, 40]}"#, "stop"),
     ];
     let said = if stream {
-        Said::streamed_content
+        FakeReply::streamed_content
     } else {
-        Said::content
+        FakeReply::content
     };
     answers.map(|(text, finish)| said(text, finish)).into()
 }
@@ -237,8 +237,8 @@ fn check_request(request: &Value, run: &str) {
         ],
     );
     let finishes = json!({ "values": [{ "stringValue": "stop" }] });
-    let told = attribute(request, "gen_ai.response.finish_reasons");
-    assert_eq!(told["arrayValue"], finishes);
+    let reported = attribute(request, "gen_ai.response.finish_reasons");
+    assert_eq!(reported["arrayValue"], finishes);
 }
 
 #[track_caller]
@@ -309,13 +309,13 @@ async fn a_request_is_a_span_and_each_call_a_child_span() {
                 check_tokens(call, 10, 5);
             }
         }
-        // Each call tells the upstream its own place.
-        let heard = upstream.heard();
-        assert_eq!(heard.len(), 3);
-        for (heard, call) in heard.iter().zip(&calls) {
+        // Each call has its own span.
+        let requests = upstream.requests();
+        assert_eq!(requests.len(), 3);
+        for (sent, call) in requests.iter().zip(&calls) {
             let id = call["spanId"].as_str().expect("text");
-            assert_eq!(heard.headers["traceparent"], format!("00-{TRACE}-{id}-01"));
-            assert_eq!(heard.headers["tracestate"], "state=of-the-client");
+            assert_eq!(sent.headers["traceparent"], format!("00-{TRACE}-{id}-01"));
+            assert_eq!(sent.headers["tracestate"], "state=of-the-client");
         }
         for unsaid in [
             "secret",
@@ -357,7 +357,7 @@ async fn the_span_of_a_replay_has_the_outcome_and_no_usage() {
         );
         check_numbers(again, &[("overlock.continuations", 0)]);
         check_tokens(again, 0, 0);
-        assert_eq!(collected.spans.len(), 2 + 3, "nobody was called again");
+        assert_eq!(collected.spans.len(), 2 + 3, "no call is repeated");
     }
 }
 
@@ -383,38 +383,38 @@ async fn spans_arrive_while_the_gateway_serves() {
 #[tokio::test]
 async fn spans_name_errors() {
     let refusal = json!({ "error": { "message": "answer-text", "type": "server_error" } });
-    let cut = Said::content(r#"{"rows": [1, 2"#, "length");
+    let cut = FakeReply::content(r#"{"rows": [1, 2"#, "length");
     let malformed = json!({ "messages": [{ "role": "user", "content": "Hello." }] });
     let mut unknown = ask(false);
     unknown["messages"] = json!("Hello.");
-    // What is asked, what is said to it, and what is told of the request and of its calls.
+    // The request, the replies, and the errors in the spans of the request and of its calls.
     let cases = [
         (
             ask(false),
-            vec![Said::json(503, &refusal)],
+            vec![FakeReply::json(503, &refusal)],
             Some("503"),
             true,
             vec![Some("503")],
         ),
         (
             ask(false),
-            vec![cut, Said::json(500, &refusal)],
+            vec![cut, FakeReply::json(500, &refusal)],
             None,
             false,
             vec![None, Some("500")],
         ),
         (
             ask(false),
-            vec![Said::json(200, &json!("nonsense"))],
+            vec![FakeReply::json(200, &json!("nonsense"))],
             Some("upstream_error"),
             true,
             vec![Some("upstream_error")],
         ),
         (
             ask(true),
-            vec![Said {
+            vec![FakeReply {
                 body: format!("data: {refusal}\n\n"),
-                ..Said::stream(&[])
+                ..FakeReply::stream(&[])
             }],
             Some("upstream_error"),
             true,
@@ -422,14 +422,14 @@ async fn spans_name_errors() {
         ),
         (
             malformed,
-            vec![Said::content("", "stop")],
+            vec![FakeReply::content("", "stop")],
             Some("missing_required_parameter"),
             false,
             vec![],
         ),
         (
             unknown,
-            vec![Said::content("", "stop")],
+            vec![FakeReply::content("", "stop")],
             Some("invalid_request_error"),
             false,
             vec![],
@@ -452,12 +452,12 @@ async fn spans_name_errors() {
             has_failed,
             "{request}"
         );
-        let told: Vec<_> = collected
+        let reported: Vec<_> = collected
             .calls()
             .into_iter()
             .map(|call| attribute(call, "error.type")["stringValue"].as_str())
             .collect();
-        assert_eq!(told, calls);
+        assert_eq!(reported, calls);
         assert!(!collected.bytes.contains("answer-text"));
     }
 }
@@ -471,7 +471,7 @@ async fn spans_report_a_client_disconnect() {
     let served = Served::before(listener, &base, Traces::new(&collector.url)).await;
     let request = ask(false);
     let _asked = tokio::select! {
-        _ = served.door.chat(&request, &[]) => panic!("nobody answers"),
+        _ = served.door.chat(&request, &[]) => panic!("it is never answered"),
         asked = served.door.upstream.accept() => asked.expect("the request goes on"),
     };
     served.stop().await;
@@ -494,9 +494,9 @@ async fn passes_on_an_unsampled_trace_unchanged() {
         .chat(&ask(false), &[("traceparent", &parent)])
         .await;
     let upstream = served.stop().await;
-    assert_eq!(upstream.heard().len(), 3);
-    for heard in upstream.heard() {
-        assert_eq!(heard.headers["traceparent"], parent);
+    assert_eq!(upstream.requests().len(), 3);
+    for sent in upstream.requests() {
+        assert_eq!(sent.headers["traceparent"], parent);
     }
     assert_eq!(collector.collected().spans.len(), 0);
 }
@@ -515,14 +515,14 @@ async fn an_unreachable_collector_does_no_harm() {
     // It is counted as soon as the collector was looked for.
     let line = "overlock_spans_total{result=\"failed\"} 4";
     let look = async || served.door.get("/metrics").await.body;
-    let is_told = |told: &String| told.lines().any(|told| told == line);
+    let is_told = |reported: &String| reported.lines().any(|reported| reported == line);
     eventually(line, look, is_told).await;
     served.stop().await;
 }
 
 #[tokio::test]
 async fn a_silent_collector_does_no_harm() {
-    // Connections wait there for ever.
+    // Connections are never accepted.
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let url = format!(
         "http://{}/v1/traces",

@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 
-use crate::door::{Door, Got, ask, serve, serve_gateway};
-use crate::fake::{Fake, Said};
+use crate::door::{Door, TestResponse, ask, serve, serve_gateway};
+use crate::fake::{Fake, FakeReply};
 
 fn plain(stream: bool) -> Value {
     json!({
@@ -18,7 +18,7 @@ fn plain(stream: bool) -> Value {
     })
 }
 
-fn chunks(got: &Got) -> Vec<Value> {
+fn chunks(got: &TestResponse) -> Vec<Value> {
     let data = got
         .body
         .split("\n\n")
@@ -29,11 +29,11 @@ fn chunks(got: &Got) -> Vec<Value> {
 }
 
 /// A stream of these events.
-fn events(events: &[Value]) -> Said {
+fn events(events: &[Value]) -> FakeReply {
     let events = events.iter().map(|event| format!("data: {event}\n\n"));
-    Said {
+    FakeReply {
         body: events.collect::<String>() + "data: [DONE]\n\n",
-        ..Said::stream(&[])
+        ..FakeReply::stream(&[])
     }
 }
 
@@ -44,7 +44,7 @@ fn chunk(id: &str, delta: &Value, finish: &Value) -> Value {
     })
 }
 
-/// An upstream that begins an answer of a kind and then says the same for ever.
+/// An upstream whose answer repeats a piece without end.
 async fn endless(kind: &'static str, piece: String) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let base = format!("http://{}/v1", listener.local_addr().expect("an address"));
@@ -128,7 +128,7 @@ async fn the_size_limit_counts_content_and_not_its_framing() {
         let message = &last.expect("an event")["error"]["message"];
         assert_eq!(*message, "the upstream's answer is too long");
     }
-    let long = Said::streamed_content(&"word ".repeat(1000), "stop");
+    let long = FakeReply::streamed_content(&"word ".repeat(1000), "stop");
     assert_eq!(long.body.len(), 141_161);
     let door = Door::to_fake_with(vec![long], set).await;
     let last = chunks(&door.chat(&plain(true), &[]).await).pop();
@@ -160,20 +160,20 @@ async fn an_answer_has_one_id_and_one_role() {
         chunk("", &json!({}), &json!("length")),
     ]);
     for (first, is_named) in [(first, true), (nameless, false)] {
-        let rest = Said::streamed_content("[1, 2, 3]", "stop");
+        let rest = FakeReply::streamed_content("[1, 2, 3]", "stop");
         let door = Door::to_fake(vec![first, rest]).await;
-        let mut told = chunks(&door.chat(&plain(true), &[]).await);
+        let mut reported = chunks(&door.chat(&plain(true), &[]).await);
         if is_named {
-            assert_eq!(told.remove(0), filter);
-            assert_eq!(told.remove(0), json!({ "type": "ping" }));
+            assert_eq!(reported.remove(0), filter);
+            assert_eq!(reported.remove(0), json!({ "type": "ping" }));
         }
-        let id = told[0]["id"].as_str().expect("a name").to_owned();
+        let id = reported[0]["id"].as_str().expect("a name").to_owned();
         assert!(if is_named { id == "a1" } else { !id.is_empty() });
         let mut content = String::new();
-        for (number, chunk) in told.iter().enumerate() {
+        for (number, chunk) in reported.iter().enumerate() {
             assert_eq!((&chunk["id"], &chunk["model"]), (&json!(id), &json!("m-1")));
             let delta = &chunk["choices"][0]["delta"];
-            assert_eq!(delta.get("role").is_some(), number == 0, "{told:?}");
+            assert_eq!(delta.get("role").is_some(), number == 0, "{reported:?}");
             content.push_str(delta["content"].as_str().unwrap_or_default());
         }
         assert_eq!(content, "[1, 2, 3]");
@@ -182,7 +182,7 @@ async fn an_answer_has_one_id_and_one_role() {
 
 #[tokio::test]
 async fn passes_on_a_compressed_error() {
-    let mut packed = Said::json(429, &json!({}));
+    let mut packed = FakeReply::json(429, &json!({}));
     packed.body = "\u{1f}packed\u{8}".to_owned();
     packed.headers.push(("content-encoding", "gzip".to_owned()));
     let door = Door::to_fake(vec![packed.clone()]).await;
@@ -190,7 +190,7 @@ async fn passes_on_a_compressed_error() {
         .chat(&plain(false), &[("accept-encoding", "gzip")])
         .await;
     assert_eq!(
-        door.upstream.heard()[0].headers["accept-encoding"],
+        door.upstream.requests()[0].headers["accept-encoding"],
         "identity"
     );
     assert_eq!(got.status, StatusCode::TOO_MANY_REQUESTS);
@@ -215,7 +215,7 @@ async fn passes_on_a_compressed_error() {
 async fn turns_an_unstreamed_answer_into_a_complete_stream() {
     let logprobs = json!({ "content": [{ "token": "Hello", "logprob": -0.1 }] });
     let message = json!({ "role": "assistant", "content": "Hello" });
-    let mut said = Said::choices(&json!([
+    let mut said = FakeReply::choices(&json!([
         { "index": 0, "message": message, "finish_reason": "stop", "logprobs": logprobs },
     ]));
     said.headers.push(("x-request-id", "req-7".to_owned()));
@@ -229,45 +229,45 @@ async fn turns_an_unstreamed_answer_into_a_complete_stream() {
 const KEY: &str = "sk-up-secret/1";
 
 /// What a client gets and what the log says of a request to an upstream that is shown a key.
-async fn with_key(replies: Vec<Said>, request: &Value) -> (Got, Vec<LogEntry>) {
+async fn with_key(replies: Vec<FakeReply>, request: &Value) -> (TestResponse, Vec<LogEntry>) {
     let upstream = Fake::start(replies).await;
     let mut settings = Settings::new(Upstream::new(&upstream.base));
     settings.upstream.key = Some(KEY.to_owned());
     settings.upstream.retries.first_wait = Duration::from_millis(1);
-    let told: Arc<Mutex<Vec<LogEntry>>> = Arc::default();
-    let log = Arc::clone(&told);
+    let reported: Arc<Mutex<Vec<LogEntry>>> = Arc::default();
+    let log = Arc::clone(&reported);
     let gateway = Gateway::new(settings, None)
         .expect("a gateway")
         .with_log(move |entry| log.lock().expect("no panic").push(entry.clone()));
     let address = serve_gateway(gateway).await;
     let got = Door { address, upstream }.chat(request, &[]).await;
-    let told = told.lock().expect("no panic").clone();
-    (got, told)
+    let reported = reported.lock().expect("no panic").clone();
+    (got, reported)
 }
 
 #[tokio::test]
 async fn redacts_a_key_echoed_by_the_upstream() {
     let message = format!("Incorrect key: Authorization: Bearer {KEY}");
     let error = json!({ "error": { "message": message, "type": "auth", "code": "bad" } });
-    let html = Said {
+    let html = FakeReply {
         body: message.clone(),
-        ..Said::json(502, &json!({}))
+        ..FakeReply::json(502, &json!({}))
     };
-    let escaped = Said {
+    let escaped = FakeReply {
         body: error.to_string().replace('/', "\\/"),
-        ..Said::json(401, &json!({}))
+        ..FakeReply::json(401, &json!({}))
     };
     let begun = json!({ "index": 0, "delta": { "content": "Hello" } });
-    let mut turned = Said::stream(&[begun]);
+    let mut turned = FakeReply::stream(&[begun]);
     turned.body = turned
         .body
         .replace("data: [DONE]", &format!("data: {error}"));
-    let cut = Said::streamed_content("[1, 2", "length");
+    let cut = FakeReply::streamed_content("[1, 2", "length");
     for (replies, stream) in [
-        (vec![Said::json(401, &error)], false),
+        (vec![FakeReply::json(401, &error)], false),
         (vec![escaped], false),
         (vec![html], true),
-        (vec![Said::json(200, &error)], false),
+        (vec![FakeReply::json(200, &error)], false),
         (vec![turned], true),
     ] {
         let (got, log) = with_key(replies, &plain(stream)).await;
@@ -275,13 +275,13 @@ async fn redacts_a_key_echoed_by_the_upstream() {
         assert!(!got.body.contains(KEY), "{}", got.body);
         assert!(!format!("{log:?}").contains(KEY));
     }
-    let (got, log) = with_key(vec![cut, Said::json(401, &error)], &plain(true)).await;
+    let (got, log) = with_key(vec![cut, FakeReply::json(401, &error)], &plain(true)).await;
     assert!(!got.body.contains(KEY) && !format!("{log:?}").contains(KEY));
 }
 
 #[tokio::test]
 async fn logs_the_model_of_a_stream_that_ends_in_an_error() {
-    let mut broken = Said::stream(&[json!({ "index": 0, "delta": { "content": "Hello" } })]);
+    let mut broken = FakeReply::stream(&[json!({ "index": 0, "delta": { "content": "Hello" } })]);
     broken.body = broken.body.replace("data: [DONE]\n\n", "");
     let mut request = plain(true);
     request["model"] = json!(format!("gpt\n\u{1b}[31m{}", "x".repeat(1000)));
@@ -298,6 +298,6 @@ async fn logs_the_model_of_a_stream_that_ends_in_an_error() {
         model.starts_with("gpt??[31mxx") && model.len() == 100,
         "{model}"
     );
-    let (_, log) = with_key(vec![Said::content("{}", "stop")], &ask(false)).await;
+    let (_, log) = with_key(vec![FakeReply::content("{}", "stop")], &ask(false)).await;
     assert_eq!(log[0].model.as_deref(), Some("gpt-4o"));
 }

@@ -1,7 +1,7 @@
-// Asks for the same report with the clients that JavaScript programs use, unchanged.
+// Requests the same report with the usual clients of JavaScript programs.
 //
-// Reads from standard input, as JSON, at which addresses each trial is to be made, and writes to
-// standard output what each client gave its program: what it got, or what it threw.
+// Reads the addresses of each trial from standard input, as JSON, and writes to standard output what
+// each client returned or threw.
 
 import assert from 'node:assert/strict';
 import { createOpenAI } from '@ai-sdk/openai';
@@ -25,7 +25,7 @@ const section = z.object({
 });
 const report = z.object({ title: z.string(), sections: z.array(section) });
 
-// The official client. Nobody waits for ever, and everything here is on this machine.
+// The official client, with a time limit.
 const client = (baseURL) => new OpenAI({ baseURL, apiKey, timeout: 60_000 });
 const completions = (base) => client(base).chat.completions;
 
@@ -139,7 +139,7 @@ async function streamed(model) {
     prompt,
     onError,
   });
-  // Whoever gets no object must not leave its promise behind.
+  // A rejection must be handled even if the object is not awaited.
   object.catch(() => {});
   for await (const _ of partialObjectStream);
   const whole = await object;

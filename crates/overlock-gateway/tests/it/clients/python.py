@@ -14,11 +14,11 @@ from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
 
 MODEL = "gpt-4o"
-KEY = "sk-nobody"
+KEY = "sk-none"
 QUESTION = "Write the report as JSON."
 MESSAGES = [{"role": "user", "content": QUESTION}]
 JSON_MODE = {"type": "json_object"}
-# Nobody waits for ever, and everything here is on this machine.
+# A time limit in seconds.
 TIMEOUT = 60
 
 TRIALS = {}

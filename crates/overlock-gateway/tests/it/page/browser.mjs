@@ -1799,7 +1799,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
   await clean('a pipeline that runs', view);
   const steps = page.locator('.attempts > li');
   await counted(steps, 3, 'steps that were done');
-  await prompt('cue');
+  await prompt('release');
   await sees(page, 'call_summarize_context is running');
   expect((await steps.count()) > 9, 'new steps appear');
   const figure = (name) =>
@@ -1848,10 +1848,10 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
   expect(paused >= 1200, 'resuming is recorded immediately');
   expect((await figure('Took')).endsWith(` ${(paused / 1000).toFixed(1)} s`), 'a pause is no work');
   await counts.getByText('1 running').waitFor();
-  await prompt('cue');
+  await prompt('release');
   await sees(page, 'call_model_answer is running');
   equal(await figure('Tokens in'), '800', 'what the second answer took');
-  await prompt('cue');
+  await prompt('release');
   await sees(page, '1 answer so far');
   // The usage of an answer appears with the answer, not with its step.
   equal(await figure('Tokens in'), '1,200', 'what the third answer took');
@@ -1866,7 +1866,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     equal(await late.locator('dd').textContent(), '1,200', 'what was there already');
     await other.context.close();
   }
-  await prompt('call-off');
+  await prompt('cancel');
   await sees(page, 'Cancelled in step call_model_answer');
   await page.locator('.badge.cancelled').waitFor();
   equal(await page.locator('.box.cancelled .box-mark').textContent(), '■ cancelled', 'where it was cancelled');
