@@ -45,7 +45,7 @@ impl RequestStats {
     pub(crate) fn asked(&self, model: &str, max_tokens: Option<u64>, base: Option<&str>) {
         self.totals().model = Some(sanitized(model));
         if let Some(trace) = &self.trace {
-            trace.asked(model, max_tokens, base);
+            trace.set_request(model, max_tokens, base);
         }
     }
 

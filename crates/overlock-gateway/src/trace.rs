@@ -126,7 +126,7 @@ impl RequestTrace {
     }
 
     /// Sets the requested model and the upstream.
-    pub(crate) fn asked(&self, model: &str, max_tokens: Option<u64>, base: Option<&str>) {
+    pub(crate) fn set_request(&self, model: &str, max_tokens: Option<u64>, base: Option<&str>) {
         let uri: Option<Uri> = base.and_then(|base| base.trim().parse().ok());
         let is_demo = model == demo::MODEL;
         let uri = uri.filter(|_| !is_demo);
@@ -323,8 +323,8 @@ fn provider(host: &str) -> &'static str {
         let before = host.strip_suffix(domain);
         before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
     };
-    let known = KNOWN.iter().find(|(domain, _)| is_at(domain));
-    known.map_or("openai", |(_, name)| name)
+    let entry = KNOWN.iter().find(|(domain, _)| is_at(domain));
+    entry.map_or("openai", |(_, name)| name)
 }
 
 #[cfg(test)]

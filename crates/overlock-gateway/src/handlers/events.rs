@@ -61,7 +61,7 @@ pub(crate) async fn all(call: Call) -> Handled {
 }
 
 pub(crate) async fn one(call: Call) -> Handled {
-    let missing = MissingRun::of(call.request.uri().query())?;
+    let missing = MissingRun::from_query(call.request.uri().query())?;
     missing.reply(run_events(call).await, no_more)
 }
 
@@ -253,7 +253,7 @@ impl OneRun {
         let liveness = if is_held {
             Liveness::Known
         } else {
-            RunOwners::of(&self.progress.gateway).liveness(&summary, &held)
+            RunOwners::new(&self.progress.gateway).liveness(&summary, &held)
         };
         let listed = ListedRun::from(&summary);
         let listed = liveness.mark(match so_far {
@@ -326,7 +326,7 @@ impl OneRun {
                     if let Ok(received) = timeout_at(self.progress.at, next).await {
                         return Some(Update::Received(received));
                     }
-                    let live = self.recorder.progress.of(&self.id);
+                    let live = self.recorder.progress.get(&self.id);
                     // An answer that was sent as a step makes no more progress.
                     let live = live.filter(|it| it.now().number > self.steps);
                     let running = live.map(|live| (self.id.clone(), live));

@@ -96,8 +96,8 @@ pub(crate) async fn file(call: Call) -> Handled {
 
 fn file_reply(place: usize, call: &Call) -> Reply {
     let (file, tag) = (&FILES[place], &TAGS[place]);
-    let known = call.request.headers().get(IF_NONE_MATCH);
-    let mut reply = if known == Some(tag) {
+    let cached = call.request.headers().get(IF_NONE_MATCH);
+    let mut reply = if cached == Some(tag) {
         reply(StatusCode::NOT_MODIFIED, file.kind, whole(""))
     } else {
         reply(StatusCode::OK, file.kind, whole(file.text))

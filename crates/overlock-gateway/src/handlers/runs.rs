@@ -49,7 +49,7 @@ const LONGEST: usize = 400;
 pub(crate) async fn list(call: Call) -> Handled {
     let query = call.request.uri().query();
     let (limit, wanted, before) = (limit(query)?, wanted(query)?, before(query)?);
-    let owners = RunOwners::of(&call.gateway);
+    let owners = RunOwners::new(&call.gateway);
     from_store(call.gateway, move |store, pricing, client| {
         let mut matching: Vec<CurrentRun> = Vec::new();
         let most = limit as usize;
@@ -68,7 +68,7 @@ pub(crate) async fn list(call: Call) -> Handled {
 
 pub(crate) async fn totals(call: Call) -> Handled {
     let wanted = wanted(call.request.uri().query())?;
-    let owners = RunOwners::of(&call.gateway);
+    let owners = RunOwners::new(&call.gateway);
     from_store(call.gateway, move |store, pricing, client| {
         let mut adding = TotalsBuilder::new(pricing);
         let is_all = scan((store, client), &owners, None, BATCH, |run| {
@@ -117,14 +117,14 @@ fn scan(
 }
 
 pub(crate) async fn show(call: Call) -> Handled {
-    let missing = MissingRun::of(call.request.uri().query())?;
-    missing.reply(shown(call).await, || serialized(StatusCode::OK, &()))
+    let missing = MissingRun::from_query(call.request.uri().query())?;
+    missing.reply(details(call).await, || serialized(StatusCode::OK, &()))
 }
 
-async fn shown(call: Call) -> Handled {
+async fn details(call: Call) -> Handled {
     let id = run_id(call.request.uri().path(), "")?;
     let text = text(call.request.uri().query(), call.gateway.settings.record)?;
-    let owners = RunOwners::of(&call.gateway);
+    let owners = RunOwners::new(&call.gateway);
     let address = call.gateway.settings.store_shown.clone();
     from_store(call.gateway, move |store, pricing, _| {
         let Some(mut run) = store.run(&id).map_err(RunsError::from)? else {
@@ -222,7 +222,7 @@ impl Liveness {
 }
 
 impl RunOwners {
-    pub(super) fn of(gateway: &Gateway) -> Self {
+    pub(super) fn new(gateway: &Gateway) -> Self {
         let running = gateway.recorder.iter().flat_map(|it| it.running());
         let longest = gateway.settings.limits.run_time.as_millis();
         Self {
@@ -418,7 +418,7 @@ pub(super) enum MissingRun {
 }
 
 impl MissingRun {
-    pub(super) fn of(query: Option<&str>) -> Result<Self, ApiError> {
+    pub(super) fn from_query(query: Option<&str>) -> Result<Self, ApiError> {
         match parameter(query, "missing") {
             None | Some("error") => Ok(Self::Error),
             Some("nothing") => Ok(Self::Nothing),

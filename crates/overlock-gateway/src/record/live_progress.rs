@@ -49,7 +49,7 @@ impl ProgressMap {
     }
 
     /// One run, if it has progress.
-    pub(crate) fn of(&self, id: &RunId) -> Option<Arc<LiveProgress>> {
+    pub(crate) fn get(&self, id: &RunId) -> Option<Arc<LiveProgress>> {
         self.locked().get(id).cloned()
     }
 
