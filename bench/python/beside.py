@@ -285,14 +285,14 @@ def correctness() -> Iterator[Row]:
                 counts["right"] += 1
         shares = {name: count * 100 / len(offsets) for name, count in counts.items()}
         rest = [f"{name} {share:.1f}" for name, share in shares.items() if share and name != "right"]
-        told = f"{shares['right']:.1f} %" + (f" ({', '.join(rest)})" if rest else "")
-        return shares["right"], told
+        result = f"{shares['right']:.1f} %" + (f" ({', '.join(rest)})" if rest else "")
+        return shares["right"], result
 
-    ours, ours_told = judged(overlock.loads, str)
+    ours, our_result = judged(overlock.loads, str)
     for peer, given, parse in READERS:
-        theirs, told = judged(parse, given)
+        theirs, result = judged(parse, given)
         ahead = "" if ours > theirs else "both right" if ours == theirs else "fewer"
-        yield Row(f"right at all {len(offsets):,} offsets of a cut document", peer, told, ours_told, ahead)
+        yield Row(f"right at all {len(offsets):,} offsets of a cut document", peer, result, our_result, ahead)
 
 
 def agrees(truth: dict[Any, Any], path: tuple[Any, ...], value: Any) -> bool:
@@ -360,8 +360,8 @@ def streaming() -> Iterator[Row]:
     yield compared(f"{task} {part >> 10} KB", peer, again, ours)
     # Every time the size doubles the time is four times as long.
     projected, ours = again * (whole / part) ** 2, scanned(whole)
-    told = f"about {projected / 3600:.1f} h (projected)"
-    yield Row(f"{task} {whole / 1e6:.0f} MB", peer, told, shown(ours), verdict(projected, ours, ""))
+    result = f"about {projected / 3600:.1f} h (projected)"
+    yield Row(f"{task} {whole / 1e6:.0f} MB", peer, result, shown(ours), verdict(projected, ours, ""))
     half = scanned(whole // 2)
     yield Row(
         f"{task} {whole / 1e6:.0f} MB", "Scanner, half as much", shown(half), shown(ours), grows(half, ours)

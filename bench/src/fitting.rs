@@ -150,7 +150,7 @@ fn kept(conversation: &Value, plan: &Plan) -> Vec<Value> {
 
 fn row(name: &str, time: Duration, ours: Duration, figures: &Value) -> [String; 6] {
     let tokens = figures["tokens"].as_u64();
-    let told = match tokens {
+    let recounted = match tokens {
         None => "not recounted".to_owned(),
         Some(tokens) if tokens > LIMIT => {
             format!(
@@ -165,7 +165,7 @@ fn row(name: &str, time: Duration, ours: Duration, figures: &Value) -> [String; 
         shown_time(time),
         format!("{:.0} ×", time.as_secs_f64() / ours.as_secs_f64().max(1e-9)),
         figures["kept"].to_string(),
-        told,
+        recounted,
         figures["orphans"].to_string(),
     ]
 }
@@ -186,11 +186,11 @@ fn ask_peers(conversation: &Value, kept: &[Value]) -> Result<Vec<Value>> {
         .arg(ours)
         .output()?;
     if !output.status.success() {
-        let told = String::from_utf8_lossy(&output.stderr);
+        let errors = String::from_utf8_lossy(&output.stderr);
         bail!(
             "it ended with {}: {}",
             output.status,
-            told.lines().last().unwrap_or_default()
+            errors.lines().last().unwrap_or_default()
         );
     }
     Ok(serde_json::from_slice(&output.stdout)?)

@@ -49,9 +49,9 @@ pub(super) fn compressed(
     if !status.success() {
         bail!("failed");
     }
-    let told: Value = serde_json::from_slice(&fs::read(&output)?)?;
+    let report: Value = serde_json::from_slice(&fs::read(&output)?)?;
     fs::remove_file(&output)?;
-    let files = told["files"].as_object().context("no files")?;
+    let files = report["files"].as_object().context("no files")?;
     let text = |text: &Value| text.as_str().unwrap_or_default().to_owned();
     Ok(files
         .iter()

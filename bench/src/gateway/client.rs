@@ -40,13 +40,13 @@ pub(super) fn probe(address: &str) -> Result<()> {
 
 /// Sends requests over several connections, from another process.
 pub(super) fn asked(address: &str, requests: usize, connections: usize) -> Result<Answers> {
-    let told = in_a_child(&[
+    let report = in_a_child(&[
         "ask",
         address,
         &requests.to_string(),
         &connections.to_string(),
     ])?;
-    let answered = told["answered"]
+    let answered = report["answered"]
         .as_u64()
         .context("the client reported no result")?;
     Ok(Answers {
@@ -56,9 +56,9 @@ pub(super) fn asked(address: &str, requests: usize, connections: usize) -> Resul
 
 /// Requests streams over one connection, from another process.
 pub(super) fn streamed(address: &str, streams: usize) -> Result<Streamed> {
-    let told = in_a_child(&["stream", address, &streams.to_string()])?;
+    let report = in_a_child(&["stream", address, &streams.to_string()])?;
     let time = |name: &str| -> Result<Duration> {
-        let seconds = told[name]
+        let seconds = report[name]
             .as_f64()
             .context("the client reported no result")?;
         Ok(Duration::from_secs_f64(seconds))
@@ -141,12 +141,12 @@ pub(super) fn stream(address: &str, streams: usize) -> Result<()> {
         Ok(())
     })?;
     let longest = totals.iter().max().copied().unwrap_or_default();
-    let told = json!({
+    let report = json!({
         "first_byte": median(first_bytes).as_secs_f64(),
         "total": median(totals).as_secs_f64(),
         "longest": longest.as_secs_f64(),
     });
-    println!("{told}");
+    println!("{report}");
     Ok(())
 }
 

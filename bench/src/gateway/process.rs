@@ -43,9 +43,9 @@ impl Process {
         let mut all = Duration::ZERO;
         for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
             let path = thread?.path().join("schedstat");
-            let told = fs::read_to_string(&path)
+            let statistics = fs::read_to_string(&path)
                 .with_context(|| format!("could not read `{}`", path.display()))?;
-            let nanoseconds = told.split_whitespace().next().unwrap_or_default();
+            let nanoseconds = statistics.split_whitespace().next().unwrap_or_default();
             all += Duration::from_nanos(nanoseconds.parse()?);
         }
         Ok(all)

@@ -195,9 +195,9 @@ fn events() -> Body {
     usage["choices"] = json!([]);
     usage["object"] = json!("chat.completion.chunk");
     events.push(usage);
-    let mut told: Vec<String> = events.iter().map(|it| format!("data: {it}\n\n")).collect();
-    told.push("data: [DONE]\n\n".to_owned());
-    let events = futures_util::stream::iter(told).then(async |event| {
+    let mut lines: Vec<String> = events.iter().map(|it| format!("data: {it}\n\n")).collect();
+    lines.push("data: [DONE]\n\n".to_owned());
+    let events = futures_util::stream::iter(lines).then(async |event| {
         tokio::task::yield_now().await;
         Ok(Frame::data(Bytes::from(event)))
     });

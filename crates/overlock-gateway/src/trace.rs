@@ -159,7 +159,7 @@ impl RequestTrace {
     /// Adds the trace context of the current call to its headers.
     pub(crate) fn add_to(&self, headers: &mut HeaderMap) {
         let call = self.state().call.as_ref().map(|call| call.context);
-        call.unwrap_or(self.context).tell(headers);
+        call.unwrap_or(self.context).inject(headers);
     }
 
     /// Ends the call in progress, if there is one.

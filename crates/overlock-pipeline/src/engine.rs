@@ -109,7 +109,7 @@ impl Watch for () {}
 /// Runs a pipeline from its current step to its end. Only a failure to record is an error.
 ///
 /// Dropping the future aborts the current step. The run then ends at its last recorded step, and
-/// [`Recording::call_off`] records the cancellation.
+/// [`Recording::cancel`] records the cancellation.
 pub async fn run(
     pipeline: &Pipeline,
     run_so_far: PipelineRun,
@@ -126,7 +126,7 @@ pub async fn run(
         is_over,
         ..
     } = run_so_far;
-    recording.going_on((world.clock)(), &mut worked)?;
+    recording.record_resume((world.clock)(), &mut worked)?;
     let entry = pipeline.settings.entry_step_id.clone();
     let mut at = (!is_over).then(|| next.unwrap_or(entry));
     let (outcome, why) = loop {

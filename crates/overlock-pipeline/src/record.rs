@@ -133,7 +133,7 @@ impl<'a> Answers<'a> {
     }
 
     /// The usage of a call by its provider, or else by our own count of its answer.
-    pub(crate) fn took(&self, end: &CallEnd, output: u64) -> (Usage, CountedBy) {
+    pub(crate) fn usage_of_call(&self, end: &CallEnd, output: u64) -> (Usage, CountedBy) {
         let counted = Usage {
             input: self.asking,
             output,
@@ -187,7 +187,7 @@ impl Observe for Answers<'_> {
         step: &'a Step,
         end: &'a CallEnd,
     ) -> BoxFuture<'a, Result<(), Box<dyn Error + Send + Sync>>> {
-        let usage = self.took(end, step.tokens);
+        let usage = self.usage_of_call(end, step.tokens);
         let recorded = match run {
             DrivenRun::Document(_) => {
                 self.keep(StoredAnswer::Document(Box::new(step.clone())), usage)

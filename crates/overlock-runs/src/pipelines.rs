@@ -516,8 +516,8 @@ impl PipelineRun {
     }
 
     /// The usage of all calls, including those of the unfinished step.
-    pub fn took(&self) -> RunUsage {
-        let mut took = RunUsage::of(&self.trace);
+    pub fn usage(&self) -> RunUsage {
+        let mut usage = RunUsage::of(&self.trace);
         // The event of a failed step already counts the answers it had.
         let last = self.trace.last().filter(|it| it.contains_key("error"));
         let counted = last.and_then(usage_of).unwrap_or_default();
@@ -529,23 +529,23 @@ impl PipelineRun {
             .cached
             .map(|cached| cached.saturating_sub(counted_cached));
         if (rest.input, rest.output) == (0, 0) {
-            return took;
+            return usage;
         }
-        took.add(rest);
+        usage.add(rest);
         if let Some((tokens, window)) = self.answers.peak() {
-            took.call(tokens, window);
+            usage.call(tokens, window);
         }
         if let Some(last) = self.answers.0.last() {
-            *took.models.entry(last.model.clone()).or_default() += rest;
+            *usage.models.entry(last.model.clone()).or_default() += rest;
         }
-        took
+        usage
     }
 
     /// Its progress.
     pub fn so_far(&self, definitions: &dyn Definitions) -> RunProgress {
         RunProgress {
             steps: self.trace.len() as u64,
-            took: self.took(),
+            took: self.usage(),
             step_id: self.step_id(definitions),
             worked: self.worked,
         }

@@ -119,7 +119,7 @@ impl Recording {
     }
 
     /// Records that an earlier run is resumed now.
-    pub fn going_on(&mut self, at: u64, worked: &mut WorkTimes) -> Result<(), StoreError> {
+    pub fn record_resume(&mut self, at: u64, worked: &mut WorkTimes) -> Result<(), StoreError> {
         let Some(TakenUp { ended_at }) = self.taken_up.take() else {
             return Ok(());
         };
@@ -162,7 +162,7 @@ impl Recording {
 
     /// Records that the run was cancelled, and returns how far it got. The run must have been
     /// stopped before.
-    pub fn call_off(&self, at: u64, entry_step_id: &str) -> Result<EndedPipeline, RunsError> {
+    pub fn cancel(&self, at: u64, entry_step_id: &str) -> Result<EndedPipeline, RunsError> {
         let Some(run) = self.store.run(self.id())? else {
             return Err(RunsError::Missing {
                 id: self.id().clone(),
@@ -170,7 +170,7 @@ impl Recording {
         };
         let run = PipelineRun::read(&run)?;
         // Includes the answers of the unfinished step, which were paid for too.
-        let took = run.took();
+        let took = run.usage();
         let step_id = run.next.unwrap_or_else(|| entry_step_id.to_owned());
         let ended = EndedPipeline {
             outcome: PipelineOutcome::Cancelled { step_id },

@@ -167,13 +167,13 @@ impl ListedRun<'_> {
     /// Adds the cost, as far as usage and prices are known.
     #[must_use]
     pub fn priced(mut self, pricing: &Pricing) -> Self {
-        self.cost = pricing.of(self.took());
-        self.partial_cost = pricing.of_some(self.took());
+        self.cost = pricing.of(self.usage_by_model());
+        self.partial_cost = pricing.of_some(self.usage_by_model());
         self
     }
 
     /// The usage of each of its models, where known.
-    pub(crate) fn took(&self) -> impl Iterator<Item = (&str, Usage)> {
+    pub(crate) fn usage_by_model(&self) -> impl Iterator<Item = (&str, Usage)> {
         let used = self.used.iter().flatten();
         let used = used.map(|(model, usage)| (model.as_str(), *usage));
         let tally = self
@@ -221,23 +221,23 @@ impl<'a> ListedRun<'a> {
             last_at: Some(so_far.worked.last_at),
             paused_ms: so_far.worked.paused_ms,
             paused_at_most: so_far.worked.paused_at_most,
-            ..self.taking(so_far.took)
+            ..self.with_usage(so_far.took)
         }
     }
 
     /// Adds the usage of a pipeline run.
-    fn taking(self, took: RunUsage) -> Self {
+    fn with_usage(self, usage: RunUsage) -> Self {
         Self {
             tally: Some(Tally {
-                input_tokens: took.input_tokens,
-                output_tokens: took.output_tokens,
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
                 calls: 0,
-                window: took.window,
-                peak_tokens: took.peak_tokens,
-                cached_tokens: took
+                window: usage.window,
+                peak_tokens: usage.peak_tokens,
+                cached_tokens: usage
                     .models
                     .values()
-                    .filter_map(|usage| usage.cached)
+                    .filter_map(|used| used.cached)
                     .reduce(u64::saturating_add),
                 overhead_tokens: None,
                 window_assumed: false,
@@ -245,7 +245,7 @@ impl<'a> ListedRun<'a> {
                 output_unknown: false,
                 dropped_messages: 0,
             }),
-            used: Some(took.models),
+            used: Some(usage.models),
             ..self
         }
     }
@@ -273,7 +273,7 @@ impl<'a> ListedRun<'a> {
             iterations: ending.steps,
             paused_ms: ending.paused_ms,
             paused_at_most: ending.paused_at_most,
-            ..self.taking(ending.took)
+            ..self.with_usage(ending.took)
         }
     }
 }

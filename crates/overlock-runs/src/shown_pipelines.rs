@@ -149,7 +149,7 @@ impl<'a> ShownPipelineRun<'a> {
         let listed = ListedRun::from(&run.summary);
         let listed = match listed.outcome {
             Some(_) => ListedRun {
-                used: Some(pipeline_run.took().models),
+                used: Some(pipeline_run.usage().models),
                 ..listed
             },
             None => listed.so_far(pipeline_run.so_far(definitions)),

@@ -204,7 +204,7 @@ impl<'a> TotalsBuilder<'a> {
 
     fn cost_of(&mut self, run: &ListedRun<'_>) -> Option<Cost> {
         let mut sum = None;
-        for (model, usage) in run.took() {
+        for (model, usage) in run.usage_by_model() {
             let cost = self.prices_of(model)?;
             let cost = cost.cost(usage.input, usage.cached.unwrap_or_default(), usage.output);
             sum = Some([sum.unwrap_or_default(), cost].into_iter().sum());

@@ -260,7 +260,7 @@ fn perform<'a>(
             Ok(ended) => Some(ended),
             Err(Stop::Killed) => None,
             Err(Stop::CalledOff) => {
-                let ended = recording.call_off(now(), &pipeline.settings.entry_step_id);
+                let ended = recording.cancel(now(), &pipeline.settings.entry_step_id);
                 Some(ended.expect("it is recorded"))
             }
         }

@@ -303,7 +303,7 @@ impl CallModel {
                 let (run, end) = first_text(drive, options, &mut work.answers)
                     .await
                     .map_err(|cause| call_error(cause, drive))?;
-                let usage = work.answers.took(&end, run.output_tokens());
+                let usage = work.answers.usage_of_call(&end, run.output_tokens());
                 work.answers
                     .keep(StoredAnswer::of_text(&run), usage)
                     .map_err(ActionError::Store)?;

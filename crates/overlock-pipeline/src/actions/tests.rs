@@ -43,7 +43,7 @@ fn went(ended: &EndedPipeline) -> &str {
     done(ended).variables["went"].as_str().unwrap_or_default()
 }
 
-fn said(response: &str) -> State {
+fn with_response(response: &str) -> State {
     State {
         last_model_response: Some(response.to_owned()),
         ..State::default()
@@ -312,7 +312,7 @@ fn setting(rules: &Value, state: State) -> EndedPipeline {
 fn variables_are_set_by_rules_and_transforms() {
     let check = |response: &str, transform: &str, expected: Value| {
         let rules = json!([{ "set": "variables.x", "from": "last_model_response", "transform": transform }]);
-        let ended = setting(&rules, said(response));
+        let ended = setting(&rules, with_response(response));
         assert_eq!(
             done(&ended).variables.get("x").unwrap_or(&Value::Null),
             &expected,
@@ -343,7 +343,7 @@ fn rules_are_applied_all_or_none() {
         { "set": "variables.x", "value": 1 },
         { "set": "context_blocks", "from": "last_model_response" },
     ]);
-    let ended = setting(&rules, said("text that must not be in a message"));
+    let ended = setting(&rules, with_response("text that must not be in a message"));
     assert_eq!(
         error(&ended),
         "`context_blocks` cannot be set to this value: expected a sequence"
@@ -353,7 +353,7 @@ fn rules_are_applied_all_or_none() {
 
 #[test]
 fn an_empty_summary_is_a_warning() {
-    let mut state = said("  \n");
+    let mut state = with_response("  \n");
     state.context_blocks = vec!["much".to_owned()];
     let rules = json!([{ "set": "context_blocks", "from": "last_model_response", "transform": "to_context_blocks" }]);
     let ended = setting(&rules, state);
@@ -461,7 +461,7 @@ fn a_route_is_chosen_by_a_field_of_the_response() {
             &TestBed::new(&[]),
             json!({}),
             step,
-            said(response),
+            with_response(response),
         ))
         .to_owned()
     };
@@ -479,7 +479,7 @@ fn a_route_is_chosen_by_a_prefix_of_the_response() {
         &TestBed::new(&[]),
         json!({}),
         step,
-        said("\nSEARCH AGAIN orders"),
+        with_response("\nSEARCH AGAIN orders"),
     );
     assert_eq!(went(&ended), "yes");
     assert_eq!(ended.state.last_model_response.as_deref(), Some("orders"));
@@ -492,7 +492,7 @@ fn a_response_without_a_route_is_an_error() {
         &TestBed::new(&[]),
         json!({}),
         step,
-        said(r#"{"kind": "c"}"#),
+        with_response(r#"{"kind": "c"}"#),
     );
     assert_eq!(
         error(&ended),
@@ -504,7 +504,7 @@ fn a_response_without_a_route_is_an_error() {
 fn mail_is_sent_on_condition() {
     let sent = |response: &str| {
         let step = json!({ "action": "send", "target_step_id": "z", "topic": "t", "payload": [1], "when": "needed" });
-        perform(&TestBed::new(&[]), json!({}), step, said(response))
+        perform(&TestBed::new(&[]), json!({}), step, with_response(response))
             .state
             .inbox
     };
@@ -548,7 +548,7 @@ fn repeated_queries_ignore_case_and_spaces() {
 #[test]
 fn question_and_answer_are_stored_once() {
     let bed = TestBed::new(&[]);
-    let mut state = said("Because.");
+    let mut state = with_response("Because.");
     state.user_question = "Why?".to_owned();
     state.session_id = Some("garden".to_owned());
     let ended = perform(&bed, json!({}), json!({ "action": "finalize" }), state);
@@ -564,7 +564,7 @@ fn question_and_answer_are_stored_once() {
 #[test]
 fn the_answer_is_not_stored_if_turned_off() {
     let bed = TestBed::new(&[]);
-    let mut state = said("Because.");
+    let mut state = with_response("Because.");
     state.session_id = Some("garden".to_owned());
     let step = json!({ "action": "finalize", "store_turn": false, "answer_from": "session_id" });
     let ended = perform(&bed, json!({}), step, state);

@@ -167,12 +167,11 @@ impl<'n> Checker<'_, 'n, '_> {
         for fault in validation.faults {
             let name = fault.path.first().cloned();
             self.faulty.extend(name.clone());
-            match name.filter(|name| self.options.settings.contains_key(name)) {
-                Some(name) => self.at_setting(&name, &fault.message, &fault.help),
-                None => {
-                    let entry = self.body.entry("settings")?;
-                    self.report_faults(vec![fault], &entry.value, &entry.key_span);
-                }
+            if let Some(name) = name.filter(|name| self.options.settings.contains_key(name)) {
+                self.at_setting(&name, &fault.message, &fault.help);
+            } else {
+                let entry = self.body.entry("settings")?;
+                self.report_faults(vec![fault], &entry.value, &entry.key_span);
             }
         }
         if let Some(Value::String(counter)) = self.settings.get("token_counter")
@@ -323,9 +322,9 @@ impl<'n> Checker<'_, 'n, '_> {
             targets.chain(named_step("next")).collect()
         } else {
             let keys = draft.node.entries().iter().map(|entry| entry.key.as_str());
-            let names_step =
+            let is_transition =
                 |key: &&str| key.starts_with("on_") || matches!(*key, "next" | "target_step_id");
-            keys.filter(names_step).filter_map(named_step).collect()
+            keys.filter(is_transition).filter_map(named_step).collect()
         };
         for (path, step) in targets {
             if ids.contains(&step) || step.is_empty() {

@@ -14,9 +14,9 @@ pub(super) fn add_warnings(pipeline: &Pipeline, nodes: &[&Node], report: &mut Re
     let entry = &pipeline.settings.entry_step_id;
     let entry = steps.iter().position(|step| step.id == *entry);
     let reached = flow.reached(entry);
-    let fetches = steps.iter().enumerate();
-    let fetches = fetches.filter(|(_, step)| matches!(step.action, Action::FetchNodeTexts(_)));
-    let fetched = flow.after(fetches.map(|(index, _)| index));
+    let fetching = steps.iter().enumerate();
+    let fetching = fetching.filter(|(_, step)| matches!(step.action, Action::FetchNodeTexts(_)));
+    let fetched = flow.after(fetching.map(|(index, _)| index));
     let mut warnings = Warnings {
         pipeline,
         nodes,

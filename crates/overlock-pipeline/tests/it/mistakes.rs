@@ -25,36 +25,41 @@ fn marked(text: &str) -> (String, usize, usize) {
 }
 
 #[track_caller]
-fn check_in(text: &str, severity: Severity, said: &str) {
+fn check_in(text: &str, severity: Severity, expected: &str) {
     let (text, line, column) = marked(text);
     let problems = reading(&text).problems;
-    assert_reported(&problems, severity, (line, column), said);
+    assert_reported(&problems, severity, (line, column), expected);
     assert_eq!(problems.len(), 1, "more than one problem: {problems:#?}");
 }
 
 #[track_caller]
-fn assert_reported(problems: &[Problem], severity: Severity, place: (usize, usize), said: &str) {
+fn assert_reported(
+    problems: &[Problem],
+    severity: Severity,
+    position: (usize, usize),
+    expected: &str,
+) {
     let is_it = |problem: &&Problem| {
         let whole = format!(
             "{}; {}",
             problem.message,
             problem.help.as_deref().unwrap_or("")
         );
-        (problem.line, problem.column) == place
+        (problem.line, problem.column) == position
             && problem.severity == severity
-            && said.split(" … ").all(|part| whole.contains(part))
+            && expected.split(" … ").all(|part| whole.contains(part))
     };
     assert!(
         problems.iter().any(|problem| is_it(&problem)),
-        "no problem {said:?} at {place:?}: {problems:#?}"
+        "no problem {expected:?} at {position:?}: {problems:#?}"
     );
 }
 
 #[track_caller]
 fn check_all(severity: Severity, mistakes: &[Mistake]) {
-    for (right, wrong, said) in mistakes {
+    for (right, wrong, expected) in mistakes {
         assert_eq!(WHOLE.matches(right).count(), 1, "{right:?} occurs once");
-        check_in(&WHOLE.replacen(right, wrong, 1), severity, said);
+        check_in(&WHOLE.replacen(right, wrong, 1), severity, expected);
     }
 }
 
@@ -446,14 +451,14 @@ fn missing_or_conflicting_keys() {
 
 /// Checks for one of several problems.
 #[track_caller]
-fn check_among(right: &str, wrong: &str, said: &str) {
+fn check_among(right: &str, wrong: &str, expected: &str) {
     assert_eq!(WHOLE.matches(right).count(), 1, "{right:?} occurs once");
     let (text, line, column) = marked(&WHOLE.replacen(right, wrong, 1));
     assert_reported(
         &reading(&text).problems,
         Severity::Error,
         (line, column),
-        said,
+        expected,
     );
 }
 
@@ -553,7 +558,7 @@ fn reports_all_mistakes_in_the_order_of_the_file() {
         .replace("store_turn: false", "store_turn: no");
     let checked = reading(&text);
     assert!(checked.pipeline.is_none());
-    let said = [
+    let expected = [
         "`max_turn_loops` must be a whole number",
         "has no `topk`",
         "unknown action `fetch_texts`",
@@ -564,14 +569,14 @@ fn reports_all_mistakes_in_the_order_of_the_file() {
     ];
     assert_eq!(
         checked.problems.len(),
-        said.len(),
+        expected.len(),
         "{:#?}",
         checked.problems
     );
-    for (problem, said) in checked.problems.iter().zip(said) {
+    for (problem, expected) in checked.problems.iter().zip(expected) {
         assert!(
-            problem.message.contains(said),
-            "{problem:?} is not {said:?}"
+            problem.message.contains(expected),
+            "{problem:?} is not {expected:?}"
         );
     }
 }
@@ -605,17 +610,17 @@ fn reports_errors_in_options_without_a_position() {
             "`--set token_counter`: unknown token counter",
         ),
     ];
-    for (name, value, said) in cases {
+    for (name, value, expected) in cases {
         let settings: Map<String, Value> = Map::from_iter([(name.to_owned(), value)]);
         let problems = reading_with(WHOLE, &settings, None).problems;
-        assert_reported(&problems, Severity::Error, (0, 0), said);
+        assert_reported(&problems, Severity::Error, (0, 0), expected);
         assert!(!problems[0].render("a.yaml", WHOLE).contains("-->"));
     }
 }
 
 #[test]
 fn files_without_a_pipeline() {
-    for (text, said) in [
+    for (text, expected) in [
         ("«", "no pipeline in this file … `pipeline:`"),
         ("«# only a comment\n", "no pipeline in this file"),
         ("«just words\n", "no pipeline"),
@@ -659,13 +664,13 @@ fn files_without_a_pipeline() {
             "no `acton` … `action`?",
         ),
     ] {
-        check_in(text, Severity::Error, said);
+        check_in(text, Severity::Error, expected);
     }
 }
 
 #[test]
 fn invalid_yaml() {
-    for (text, said) in [
+    for (text, expected) in [
         ("pipeline:\n«\tname: x\n", "tab in the indentation"),
         (
             "pipeline:\n  settings:\n  «\t  model: x\n",
@@ -694,7 +699,7 @@ fn invalid_yaml() {
     ] {
         let (text, line, column) = marked(text);
         let problems = reading(&text).problems;
-        assert_reported(&problems, Severity::Error, (line, column), said);
+        assert_reported(&problems, Severity::Error, (line, column), expected);
     }
 }
 
@@ -823,8 +828,8 @@ fn warnings_about_unlikely_pipelines() {
         .replace("- id: budget", "- id: «budget");
     let (text, line, column) = marked(&loops);
     let problems = reading(&text).problems;
-    let said = "nothing ends the loop budget → shorten → set_context → budget … `loop_guard`";
-    assert_reported(&problems, Severity::Warning, (line, column), said);
+    let expected = "nothing ends the loop budget → shorten → set_context → budget … `loop_guard`";
+    assert_reported(&problems, Severity::Warning, (line, column), expected);
     let shadowed = WHOLE.replace("        match: triggered\n", "").replace(
         "          - language: sql\n            policy: threshold",
         "          - language: «sql\n            policy: threshold",
@@ -877,8 +882,8 @@ fn shows_the_sum_that_exceeds_the_window() {
             "action: «call_model\n      prompt_key",
         );
     // The prompt is `Summarise.` and the template without its `{}`: 10 and 16 characters.
-    let said = "6 (prompt) + 2,500 (history) + 5,000 (context) + 2,000 (answer) + 50 (margin) = 9,556 tokens, but the window of `gpt-4` has 8,192";
-    check_in(&text, Severity::Error, said);
+    let expected = "6 (prompt) + 2,500 (history) + 5,000 (context) + 2,000 (answer) + 50 (margin) = 9,556 tokens, but the window of `gpt-4` has 8,192";
+    check_in(&text, Severity::Error, expected);
     let (text, ..) = marked(&text);
     let own_room = text.replace("model: gpt-4", "model: own-room");
     let checked = reading(&own_room);

@@ -154,11 +154,11 @@ fn told_cut(text: &str, cut: Option<Cut>) -> Value {
     })
 }
 
-fn told_fixes(text: &str, fixes: &[Fix]) -> Value {
-    let told = fixes
+fn fixes_as_json(text: &str, fixes: &[Fix]) -> Value {
+    let listed = fixes
         .iter()
         .map(|fix| json!({"kind": fix.kind, "offset": characters(text, fix.offset)}));
-    told.collect()
+    listed.collect()
 }
 
 fn loads(given: &Arguments<'_>) -> Value {
@@ -189,7 +189,7 @@ fn close(given: &Arguments<'_>) -> Value {
             "complete": closed.complete,
             "truncated": closed.truncated,
             "dropped": closed.dropped,
-            "fixes": told_fixes(text, &closed.fixes),
+            "fixes": fixes_as_json(text, &closed.fixes),
         }),
         Err(_) => no_json(),
     }
@@ -204,7 +204,7 @@ fn repair(given: &Arguments<'_>) -> Value {
     match overlock_json::repair(text, &RepairOptions { several }) {
         Ok(repaired) => json!({
             "json": repaired.json,
-            "fixes": told_fixes(text, &repaired.fixes),
+            "fixes": fixes_as_json(text, &repaired.fixes),
         }),
         Err(_) => no_json(),
     }

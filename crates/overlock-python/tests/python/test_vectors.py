@@ -11,12 +11,12 @@ import overlock
 CASES = json.loads((Path(__file__).parents[1] / "vectors.json").read_text(encoding="utf-8"))
 
 
-def told(result: Any) -> Any:
+def as_json(result: Any) -> Any:
     """A result in the format of the cases."""
     if hasattr(result, "_asdict"):
-        return {name: told(value) for name, value in result._asdict().items()}
+        return {name: as_json(value) for name, value in result._asdict().items()}
     if isinstance(result, list):
-        return [told(item) for item in result]
+        return [as_json(item) for item in result]
     return result
 
 
@@ -33,14 +33,14 @@ def answer(function: str, arguments: dict[str, Any]) -> Any:
         return {"code": error.code}
     if function == "plan":
         return plan(result)
-    answered = told(result)
+    answered = as_json(result)
     if function == "classify":
         assert 0 <= answered.pop("confidence") <= 1
     return answered
 
 
 def stitch(parts: list[str], **options: Any) -> Any:
-    stitched = told(overlock.stitch(*parts, **options))
+    stitched = as_json(overlock.stitch(*parts, **options))
     for seam in stitched["seams"]:
         seam["has_reason"] = seam.pop("reason") is not None
     return stitched

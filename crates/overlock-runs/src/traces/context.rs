@@ -51,7 +51,7 @@ impl TraceContext {
         clippy::missing_panics_doc,
         reason = "hexadecimal digits are plain text"
     )]
-    pub fn tell(self, headers: &mut HeaderMap) {
+    pub fn inject(self, headers: &mut HeaderMap) {
         let continues = Self::of(headers).is_some_and(|client| client.trace == self.trace);
         if !continues {
             // The state belongs to another trace.
@@ -149,13 +149,13 @@ mod tests {
     fn trace_state_stays_with_its_trace() {
         let mut headers = HeaderMap::new();
         let client = TraceContext::new_trace();
-        client.tell(&mut headers);
+        client.inject(&mut headers);
         headers.insert(TRACESTATE, HeaderValue::from_static("a=1"));
         let child = client.child();
-        child.tell(&mut headers);
+        child.inject(&mut headers);
         assert_eq!(TraceContext::of(&headers), Some(child));
         assert!(headers.contains_key(TRACESTATE));
-        TraceContext::new_trace().tell(&mut headers);
+        TraceContext::new_trace().inject(&mut headers);
         assert!(!headers.contains_key(TRACESTATE));
     }
 

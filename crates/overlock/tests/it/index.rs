@@ -455,7 +455,7 @@ fn notes_files_that_are_skipped_or_decoded() {
     );
     assert!(
         run.stderr
-            .contains("note: old.sql: no UTF-8, read as Windows-1252"),
+            .contains("note: old.sql: not UTF-8, read as Windows-1252"),
         "{}",
         run.stderr
     );

@@ -309,7 +309,7 @@ impl Run {
         let ended = match ended {
             Ok(ended) => ended.map_err(failed)?,
             Err(signal) => {
-                let ended = recording.call_off(runs::now(), &pipeline.settings.entry_step_id);
+                let ended = recording.cancel(runs::now(), &pipeline.settings.entry_step_id);
                 let ended = ended.map_err(runs::unreadable)?;
                 self.print(id, &ended, notes)?;
                 return Ok(Ending::Stopped(signal));
