@@ -99,7 +99,7 @@ impl PartCalls<'_> {
     }
 
     /// Has the model correct a complete document that violates its schema in this way. The document
-    /// stays as it is unless `check` accepts the corrected one.
+    /// changes only if `check` accepts the corrected one.
     pub(super) async fn correct(
         &mut self,
         run: &mut Continuation,
@@ -160,7 +160,7 @@ impl PartCalls<'_> {
     }
 }
 
-/// The upstream. Each call has a span of its own in the trace of the request.
+/// The upstream, with one span in the trace of the request for each call.
 struct TracedUpstream<'a>(&'a RequestContext);
 
 impl Backend for TracedUpstream<'_> {

@@ -1,13 +1,13 @@
 //! The finish reason of an answer.
 //!
 //! The upstream's finish reason stands unless the parts show another one. One cut part makes the
-//! whole answer cut, so that no tool call beside it looks ready to be executed. A part that violates
+//! whole answer cut, so that no other tool call looks ready to be executed. A part that violates
 //! its schema counts as cut, because clients know no other word for it.
 
 use overlock_llm::Reason;
 use overlock_llm::assembler::PartState;
 
-/// What is known about the end of one choice.
+/// The end of one choice.
 pub(super) struct Ending {
     /// The upstream's finish reason.
     reported: Option<String>,

@@ -34,7 +34,7 @@ pub(super) struct FinishedAnswer {
     pub(super) is_changed: bool,
 }
 
-/// What the store keeps for later requests with the same key, besides the steps.
+/// The stored answer for later requests with the same key. The steps are stored separately.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum IdempotentAnswer<'a> {
@@ -45,7 +45,7 @@ pub(super) enum IdempotentAnswer<'a> {
 }
 
 impl FinishedAnswer {
-    /// The answer as it is stored for later requests with the same key.
+    /// The stored form for later requests with the same key.
     pub(super) fn stored(&self) -> String {
         to_json(&IdempotentAnswer::Answered(Cow::Borrowed(self)))
     }

@@ -216,7 +216,7 @@ impl ChatParams {
         self.scaled = is_other.then(|| Box::new(counter.scaled(scale)));
     }
 
-    /// Replaces what is known of the model.
+    /// Replaces the properties of the model.
     pub(super) fn set_known(&mut self, known: Arc<CachedModel>) {
         self.known = known;
         self.scaled = None;

@@ -422,6 +422,10 @@ async fn every_behaviour_of_a_model_gives_the_same_answer_streamed_and_not() {
 /// The response for a cut first answer and these continuations, which must be the same streamed and
 /// not.
 async fn delivered_alike(first: &str, rests: &[&str]) -> Delivered {
+    delivered_alike_as(Wanted::Json, first, rests).await
+}
+
+async fn delivered_alike_as(wanted: Wanted, first: &str, rests: &[&str]) -> Delivered {
     let reply = |text: &str, finish| Reply {
         text: text.to_owned(),
         finish,
@@ -429,7 +433,7 @@ async fn delivered_alike(first: &str, rests: &[&str]) -> Delivered {
     let mut replies = vec![reply(first, "length")];
     replies.extend(rests.iter().map(|rest| reply(rest, "stop")));
     let case = Case {
-        wanted: Wanted::Json,
+        wanted,
         replies,
         piece: 3,
         frame: 1,
@@ -471,9 +475,12 @@ async fn a_doubled_overlap_is_never_joined_twice() {
         let got = delivered_alike(first, &[&doubled]).await;
         assert!(!got.content.contains("improved deIn March"), "{got:?}");
         assert!(got.outcome != "complete", "{got:?}");
-        let got = delivered_alike(first, &[&doubled, &format!("{overlap}{rest}")]).await;
-        assert_eq!(got.content, format!("{first}{rest}"));
-        assert_eq!(got.outcome, "complete");
+        for wanted in [Wanted::Json, Wanted::ToolCall] {
+            let rests = [doubled.as_str(), &format!("{overlap}{rest}")];
+            let got = delivered_alike_as(wanted, first, &rests).await;
+            assert_eq!(got.content + &got.arguments, format!("{first}{rest}"));
+            assert_eq!(got.outcome, "complete");
+        }
     }
 }
 
@@ -481,6 +488,12 @@ async fn a_doubled_overlap_is_never_joined_twice() {
 async fn a_reworded_restart_has_the_same_result_streamed_and_not() {
     let first = "{\"items\":[{\"t\":\"red fox\"},{\"t\":\"jay\"},{\"";
     let reworded = "{\"items\":[{\"t\":\"a red fox\"},{\"t\":\"jay\"},{\"t\":\"owl\"}]}";
-    delivered_alike(first, &[reworded]).await;
-    delivered_alike(first, &[reworded, reworded, reworded]).await;
+    let complete = format!("{first}t\":\"owl\"}}]}}");
+    for wanted in [Wanted::Json, Wanted::ToolCall] {
+        delivered_alike_as(wanted, first, &[reworded]).await;
+        delivered_alike_as(wanted, first, &[reworded; 3]).await;
+        delivered_alike_as(wanted, first, &[reworded, &complete]).await;
+        let got = delivered_alike_as(wanted, first, &[&complete]).await;
+        assert_eq!(got.content + &got.arguments, complete);
+    }
 }
