@@ -490,10 +490,14 @@ async fn a_reworded_restart_has_the_same_result_streamed_and_not() {
     let reworded = "{\"items\":[{\"t\":\"a red fox\"},{\"t\":\"jay\"},{\"t\":\"owl\"}]}";
     let complete = format!("{first}t\":\"owl\"}}]}}");
     for wanted in [Wanted::Json, Wanted::ToolCall] {
-        delivered_alike_as(wanted, first, &[reworded]).await;
-        delivered_alike_as(wanted, first, &[reworded; 3]).await;
-        delivered_alike_as(wanted, first, &[reworded, &complete]).await;
-        let got = delivered_alike_as(wanted, first, &[&complete]).await;
+        for rests in [&[reworded][..], &[reworded; 3]] {
+            let got = delivered_alike_as(wanted, first, rests).await;
+            let text = got.content + &got.arguments;
+            assert!(!text.contains("a red fox"), "{text}");
+            assert!(got.outcome != "complete", "{text}");
+        }
+        let got = delivered_alike_as(wanted, first, &[reworded, &complete]).await;
         assert_eq!(got.content + &got.arguments, complete);
+        assert_eq!(got.outcome, "complete");
     }
 }
