@@ -174,7 +174,7 @@ fn slips_in_a_continuation_are_mended_where_it_joins() {
         "livery query\"]}}",
         "livery query\"/* the last */]}",
     ] {
-        check_asked(CUT, ASKED, &[ASKED, rest].concat(), "overlap", WHOLE)
+        check_asked(CUT, ASKED, &[ASKED, rest].concat(), "overlap", WHOLE);
     }
     check_asked(
         r#"{"rows": [{"name": "Ada", "ok": "#,
