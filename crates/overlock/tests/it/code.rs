@@ -169,7 +169,7 @@ fn source_text_in_windows_1252_loses_no_byte() {
     let run = overlock(&["compact"], text);
     assert_eq!(run.stdout, "SELECT 'Müller €'", "{}", run.stderr);
     assert!(
-        run.stderr.contains("no UTF-8, read as Windows-1252"),
+        run.stderr.contains("not UTF-8, read as Windows-1252"),
         "{}",
         run.stderr
     );
