@@ -504,7 +504,10 @@ fn refuses_to_start_with_a_hint() {
     let secret = "[serve]\ntraces_url = \"nowhere?key=secret\"\n";
     let config = TemporaryFile::new("serve-traces.toml", secret);
     let arguments = ["--config", config.path(), "--listen", "127.0.0.1:0"];
-    let said = check_refused(&[&arguments[..], &upstream].concat(), "address for traces");
+    let said = check_refused(
+        &[&arguments[..], &upstream].concat(),
+        "trace collector address",
+    );
     assert!(!said.contains("secret"), "{said}");
     check_refused(
         &with(&["--key-variable", "NO_SUCH_KEY"]),
