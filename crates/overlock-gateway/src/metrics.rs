@@ -175,7 +175,7 @@ impl Metrics {
         route: &'static str,
         status: u16,
         took: Duration,
-        stats: &RequestTotals,
+        totals: &RequestTotals,
     ) {
         self.requests
             .get_or_create(&RequestLabels { route, status })
@@ -183,14 +183,14 @@ impl Metrics {
         self.durations
             .get_or_create(&RouteLabels { route })
             .observe(took.as_secs_f64());
-        let Some(outcome) = stats.outcome else {
+        let Some(outcome) = totals.outcome else {
             return;
         };
         self.answers.get_or_create(&OutcomeLabels { outcome }).inc();
-        self.tokens("first", first_call(stats));
+        self.tokens("first", first_call(totals));
         self.cached_input_tokens
-            .inc_by(stats.usage.cached.unwrap_or_default());
-        let continued = &stats.continued;
+            .inc_by(totals.usage.cached.unwrap_or_default());
+        let continued = &totals.continued;
         if continued.calls > 0 {
             self.continuations.inc_by(continued.calls.into());
             self.overhead_tokens.inc_by(continued.overhead_tokens);

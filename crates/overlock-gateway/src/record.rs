@@ -115,11 +115,6 @@ impl Recorder {
         &self.store
     }
 
-    /// An id for a run that begins now.
-    pub(crate) fn new_id(&self) -> RunId {
-        RunId::now()
-    }
-
     /// Writes, and waits until the write is on disk.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
@@ -306,7 +301,7 @@ mod tests {
     #[tokio::test]
     async fn a_run_has_one_lock_at_a_time() {
         let recorder = recorder(Record::Off);
-        let id = recorder.new_id();
+        let id = RunId::now();
         let lock = async || recorder.lock(&id).await.expect("a store");
         let first = lock().await.expect("the run is not locked");
         assert!(lock().await.is_none());

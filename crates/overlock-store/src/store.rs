@@ -57,10 +57,10 @@ pub(crate) enum Content {
 
 impl Content {
     /// Whether it is a store whose tables this version of the program can use.
-    pub(crate) fn is_store(self, known: i64, place: &str) -> Result<bool, StoreError> {
+    pub(crate) fn is_store(&self, known: i64, place: &str) -> Result<bool, StoreError> {
         match self {
             Self::Nothing => Ok(false),
-            Self::Store { version: found } if found > known => {
+            &Self::Store { version: found } if found > known => {
                 Err(StoreError::Newer { found, known })
             }
             Self::Store { .. } => Ok(true),

@@ -69,7 +69,7 @@ impl ChatRun {
             .with_code("not_recorded"));
         };
         let about = Arc::new(context.about(Some(text), true, None));
-        let (id, at, digest) = (recorder.new_id(), now(), digest(text.as_bytes()));
+        let (id, at, digest) = (RunId::now(), now(), digest(text.as_bytes()));
         let work_on = async |id: &RunId| recorder.lock(id).await?.ok_or_else(in_use);
         // The run is locked before another process can find it.
         let live = work_on(&id).await?;

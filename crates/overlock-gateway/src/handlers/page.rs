@@ -55,7 +55,7 @@ const FILES: &[File] = files! {
     SCRIPT "playground.js"
 };
 
-/// The ETags of the files, in the order of [`FILES`].
+/// The `ETag`s of the files, in the order of [`FILES`].
 static TAGS: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
     let tags = FILES.iter().map(|file| {
         let mut hasher = DefaultHasher::new();
@@ -71,7 +71,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
 
-/// The headers of every file. `no-cache` has browsers check the ETag before they reuse a file.
+/// The headers of every file. `no-cache` has browsers check the `ETag` before they reuse a file.
 const FILE_HEADERS: &[(&str, &str)] = &[
     ("cache-control", "no-cache"),
     ("content-security-policy", POLICY),

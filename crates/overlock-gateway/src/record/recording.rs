@@ -68,7 +68,7 @@ impl Recording {
         recorder: &Arc<Recorder>,
         about: Arc<RunInfo>,
     ) -> Result<Self, RecordError> {
-        let (id, began_at) = (recorder.new_id(), now());
+        let (id, began_at) = (RunId::now(), now());
         let (run, own_id) = (Arc::clone(&about), id.clone());
         let begin = move |writes: &mut dyn Writes| writes.begin(&run.begun(&own_id, began_at));
         // Marked before the run is visible in the store.
@@ -82,7 +82,7 @@ impl Recording {
 
     /// Begins a run of which only metadata are recorded.
     pub(crate) fn metadata(recorder: &Arc<Recorder>, about: Arc<RunInfo>) -> Self {
-        let (id, began_at) = (recorder.new_id(), now());
+        let (id, began_at) = (RunId::now(), now());
         let storage = Storage::Metadata { steps: Vec::new() };
         Self::new(recorder, id, began_at, about, storage, 0)
     }

@@ -172,7 +172,7 @@ pub(super) fn nearest(
         return Ok(Vec::new());
     };
     let unit = unit(vector.model, model.numbers, vector.numbers)?;
-    let coded = codes.get(transaction, &model)?;
+    let loaded = codes.get(transaction, &model)?;
     let mut select =
         transaction.prepare_cached("SELECT vector FROM vectors WHERE model = ?1 AND node = ?2")?;
     let mut best: BinaryHeap<Near> = BinaryHeap::new();
@@ -184,7 +184,7 @@ pub(super) fn nearest(
                 .as_ref()
                 .is_none_or(|files| files.contains(&node.file))
     };
-    for (bound, node) in coded.by_bound(&code(&unit), matches) {
+    for (bound, node) in loaded.by_bound(&code(&unit), matches) {
         let is_full = best.len() >= limit;
         if is_full && best.peek().is_none_or(|farthest| bound < farthest.cosine) {
             break;

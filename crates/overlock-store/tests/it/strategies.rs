@@ -84,7 +84,12 @@ pub(crate) fn several_processes_can_add_results(fresh: &Fresh) {
             });
         }
     });
-    let stored = stored(&*fresh.store, "server");
-    let of = |model: &str| stored.iter().filter(|result| result.model == model).count();
+    let results = stored(&*fresh.store, "server");
+    let of = |model: &str| {
+        results
+            .iter()
+            .filter(|result| result.model == model)
+            .count()
+    };
     assert_eq!((of("one"), of("two")), (50, 50));
 }

@@ -24,7 +24,7 @@ const DEPTH: usize = 2;
 
 /// Reports the nodes and mentions of a text; returns whether it could be read without guessing.
 pub(super) fn find(text: &str, findings: &mut Findings) -> bool {
-    let read = Tokens::new(text);
+    let read = LexedSql::new(text);
     let words = Words {
         text,
         tokens: &read.tokens,
@@ -52,7 +52,7 @@ pub(super) fn mentions_in(statement: &str, at: usize, findings: &mut Findings) {
 
 /// Reports a call of the procedure whose name is the content of a string.
 pub(super) fn call_in(name: &str, at: usize, findings: &mut Findings) {
-    let read = Tokens::new(name);
+    let read = LexedSql::new(name);
     let words = Words {
         text: name,
         tokens: &read.tokens,
@@ -71,7 +71,7 @@ fn mentions_at(
     depth: usize,
     findings: &mut Findings,
 ) {
-    let read = Tokens::new(statement);
+    let read = LexedSql::new(statement);
     let words = Words {
         text: statement,
         tokens: &read.tokens,
@@ -84,14 +84,14 @@ fn mentions_at(
 }
 
 /// The tokens of a text.
-struct Tokens {
+struct LexedSql {
     tokens: Vec<Token>,
     comments: Vec<Range<usize>>,
     dialect: Option<Dialect>,
     is_certain: bool,
 }
 
-impl Tokens {
+impl LexedSql {
     fn new(text: &str) -> Self {
         let mut lexer = Sql::new(text);
         let dialect = lexer.dialect();

@@ -55,10 +55,10 @@ fn skeleton(text: &str, dialect: Option<Dialect>, depth: usize) -> Result<String
     Ok(without(text, &elisions))
 }
 
-/// Closes a comment that MySQL executes.
+/// Closes a comment that `MySQL` executes.
 const CLOSES_EXECUTED: &str = "*/";
 
-/// Whether a hint only opens a comment that MySQL executes: `/*!50706`.
+/// Whether a hint only opens a comment that `MySQL` executes: `/*!50706`.
 fn opens_executed(hint: &str) -> bool {
     hint.starts_with("/*") && !hint.ends_with("*/")
 }
