@@ -27,6 +27,7 @@ fuzz_target!(|input: &[u8]| {
         Protocol::Overlap,
         Protocol::Prefill,
         Protocol::AtCut,
+        Protocol::Remainder,
         Protocol::Auto,
     ] {
         for expected_overlap in [None, expected_overlap] {

@@ -38,7 +38,7 @@ impl Strategy {
         match self {
             Self::Prefill => Protocol::Prefill,
             Self::Overlap => Protocol::Overlap,
-            Self::Remainder => Protocol::Auto,
+            Self::Remainder => Protocol::Remainder,
         }
     }
 }

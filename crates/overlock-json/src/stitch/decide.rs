@@ -42,6 +42,7 @@ pub(super) fn decide<'f>(
             fragment: reading,
             mends,
             evidence,
+            protocol: options.protocol,
             scanned,
         })
     };

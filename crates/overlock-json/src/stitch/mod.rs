@@ -36,6 +36,9 @@ pub enum Protocol {
     /// With nothing, and the answer is known to start at the cut: the server has sent the base back
     /// before it, or its grammar goes on from the base. Text that the base has already is new then.
     AtCut,
+    /// With nothing: it was asked for a document of the missing items only, which begins with the
+    /// item that was cut.
+    Remainder,
     /// It is not known.
     #[default]
     Auto,
@@ -259,6 +262,7 @@ struct Attempt<'b, 'f> {
     mends: bool,
     evidence: &'b Evidence<'b>,
     /// How many bytes all attempts have looked at.
+    protocol: Protocol,
     scanned: &'b Cell<usize>,
 }
 

@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::evidence::ENOUGH;
-use super::{Attempt, Candidate, Mismatch, Outcome};
+use super::evidence::{ASKED, ENOUGH};
+use super::restart::MOST_LEFT_OUT;
+use super::{Attempt, Candidate, Mismatch, Outcome, Protocol};
 use crate::cut::CutPlace;
 use crate::scan::{Container, Coordinate, Frame};
 use crate::strings::decode;
@@ -189,22 +190,26 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let open = frames.get(level + 1).map(|frame| frame.opener);
             let element = open.or(scanner.elements().0)?;
             // What is like the beginning of the array, or has a member again, begins it all again.
-            let is_like = |at| self.likeness(&frames[level..=level], element, at) >= ENOUGH;
+            let like = |at| self.likeness(&frames[level..=level], element, at);
             let ambiguous = |longer| Some(Err(Outcome::Ambiguous { shorter: 0, longer }));
             let Ok((from, base_len, matched)) = self.compare_from(element, items) else {
                 let restart = Err(Outcome::NoMatch(Mismatch::Restart));
-                return is_like(items).then_some(restart);
+                return (like(items) >= ENOUGH).then_some(restart);
             };
             let array = frames[level].opener;
             let bits = self.evidence.since(element);
             if !is_tied && !innermost && bits < ENOUGH {
                 return None;
             }
-            if bits < ENOUGH
+            let is_weak = if self.protocol == Protocol::Remainder {
+                bits + ASKED < ENOUGH && self.repeats_items(array, element, items)
+            } else {
+                let is_like = |at| like(at) >= ENOUGH;
+                bits < ENOUGH || is_like(items) || self.after_value(items).is_some_and(is_like)
+            };
+            if is_weak
                 || bits < 2 * ENOUGH && self.stands_in_array(array, element, items)
                 || self.begins_anew(array, element, items)
-                || is_like(items)
-                || self.after_value(items).is_some_and(is_like)
                 || self.has_members_again(&frames[..=level], items)
             {
                 return ambiguous(matched);
@@ -232,10 +237,15 @@ impl<'b, 'f> Attempt<'b, 'f> {
                 })
             };
             let end = text[..end].trim_end_matches([' ', '\n', '\r', '\t']).len();
+            let is_like = if self.protocol == Protocol::Remainder {
+                self.repeats_items(opener, text.len(), first.start)
+            } else {
+                self.likeness(&frames[level..=level], text.len(), first.start) >= ENOUGH
+            };
             // The last item once more, or the first one: a repetition, or a document begun anew.
             if same_as(start, end)
                 || self.begins_anew(opener, text.len(), first.start)
-                || self.likeness(&frames[level..=level], text.len(), first.start) >= ENOUGH
+                || is_like
                 || self.has_members_again(&frames[..=level], first.start)
             {
                 return Some(Err(Outcome::Ambiguous {
@@ -288,6 +298,37 @@ impl<'b, 'f> Attempt<'b, 'f> {
             }
         }
         false
+    }
+
+    /// Whether one of the first two items from a byte of the fragment on says what one of the first
+    /// items of the base's array says, up to the one that was cut. Rows of a table may all have the
+    /// same values in some columns: what the last row says as well says nothing.
+    fn repeats_items(&self, array: usize, cut: usize, items: usize) -> bool {
+        let text = &self.base.text()[..cut];
+        self.count(cut - array);
+        let mut tokens = Tokens::new(text, array + 1, false);
+        let mut known = Vec::new();
+        while let Some(value) = read_value(&mut tokens) {
+            known.push(value);
+            tokens.next();
+        }
+        let item = |at| read_value(&mut Tokens::new(self.fragment, at, false));
+        let Some(first) = item(items) else {
+            return false;
+        };
+        let second = self.after_value(items).and_then(item);
+        let said = |known: (usize, usize), item: (usize, usize)| {
+            self.equal_values(
+                Tokens::new(&text[..known.1], known.0, false),
+                Tokens::new(&self.fragment[..item.1], item.0, false),
+            )
+        };
+        let last = known.last().filter(|_| known.len() > 2);
+        let in_columns = last.map_or(0, |last| said(*last, first));
+        known.iter().take(MOST_LEFT_OUT).any(|known| {
+            let most = said(*known, first).max(second.map_or(0, |second| said(*known, second)));
+            most >= in_columns + ENOUGH - ASKED
+        })
     }
 
     /// Where the next item begins in the fragment after one that begins at a byte.

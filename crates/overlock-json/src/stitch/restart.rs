@@ -23,7 +23,7 @@ const MOST_OFFERS: usize = 8;
 const MOST_FRAMES: usize = 16;
 
 /// So many items at the beginning may be missing in a document that is begun again.
-const MOST_LEFT_OUT: usize = 4;
+pub(super) const MOST_LEFT_OUT: usize = 4;
 /// So many tokens are compared to tell whether a document is begun again.
 const MOST_COMPARED: usize = 400;
 
@@ -319,7 +319,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
     }
 
     /// The bits of the values that stand in the same places of the base and of the fragment.
-    fn equal_values(&self, known: Tokens<'_>, again: Tokens<'_>) -> u32 {
+    pub(super) fn equal_values(&self, known: Tokens<'_>, again: Tokens<'_>) -> u32 {
         let mut pairs = known.zip(again).take(MOST_COMPARED).peekable();
         let mut bits = 0;
         while let Some((known, again)) = pairs.next() {
@@ -327,7 +327,9 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let is_key = pairs.peek().is_some_and(|(next, _)| next.is_mark(":"));
             let is_same = known == again && !known.endless
                 || again.endless && known.kind == again.kind && known.raw.starts_with(again.raw);
-            if is_same && known.kind != TokenKind::Mark && !is_key {
+            // Any two rows may have the same literals.
+            let is_literal = matches!(known.raw, "true" | "false" | "null");
+            if is_same && known.kind != TokenKind::Mark && !is_key && !is_literal {
                 bits += self
                     .evidence
                     .of(known.start, known.end.min(known.start + again.raw.len()));
