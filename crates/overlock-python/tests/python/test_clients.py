@@ -190,7 +190,7 @@ def test_messages_of_openai_are_trimmed_as_dicts_and_as_tuples() -> None:
     ):
         kept = overlock.fit_messages(chat, model="gpt-4", window=3000, max_tokens=500)
         assert kept == chat[-len(kept) :] and 1 <= len(kept) < 6
-    with pytest.raises(TypeError, match="is no message"):
+    with pytest.raises(TypeError, match="is not a message"):
         overlock.fit_messages([object()])
     with pytest.raises(overlock.BadRequest, match="messages"):
         overlock.fit_messages([{"role": "robot", "content": ""}])

@@ -1245,19 +1245,19 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
 
   // A seam is shown for every form of the next piece.
   const seam = page.locator('.card').filter({ hasText: 'How the next piece' });
-  await text.fill('{"rows":[{"port":"Brest"},{"port":"Cux');
-  await next.fill('```json\n{"port":"Cuxhaven"}]}\n```');
+  await text.fill('{"rows":[{"port":"Brest"},{"port":"Wilhelmsh');
+  await next.fill('```json\n{"port":"Wilhelmshaven"}]}\n```');
   await seam.getByRole('img', { name: 'seam' }).waitFor();
-  equal(await seam.locator('mark').textContent(), '{"port":"Cux', 'what is repeated in a fence');
-  equal(await seam.locator('.new').textContent(), 'haven"}]}', 'what is new in a fence');
-  await next.fill('{ "port": "Brest" },\n{ "port": "Cuxhaven" } ] }');
+  equal(await seam.locator('mark').textContent(), '{"port":"Wilhelmsh', 'what is repeated in a fence');
+  equal(await seam.locator('.new').textContent(), 'aven"}]}', 'what is new in a fence');
+  await next.fill('{ "port": "Brest" },\n{ "port": "Wilhelmshaven" } ] }');
   await seam.getByText('The next piece repeats this in another form').waitFor();
   equal(
     await seam.locator('mark').textContent(),
-    '{ "port": "Brest" },\n{ "port": "Cux',
+    '{ "port": "Brest" },\n{ "port": "Wilhelmsh',
     'what is repeated with other white space',
   );
-  equal(await seam.locator('.old').textContent(), '{"rows":[{"port":"Brest"},{"port":"Cux', 'old');
+  equal(await seam.locator('.old').textContent(), '{"rows":[{"port":"Brest"},{"port":"Wilhelmsh', 'old');
 
   await text.fill('["😀😀😀');
   await page
