@@ -554,7 +554,7 @@ impl Prompter {
         let playing = match (word, held.take()) {
             ("play", None) => self.stage.play(&LOOP),
             ("resume", None) => {
-                let (id, answered) = rest.and_then(|it| it.split_once('-')).expect("a run");
+                let (id, answered) = rest.and_then(|it| it.rsplit_once('-')).expect("a run");
                 let answered: usize = answered.parse().expect("how many answers it had");
                 let id = id.parse().expect("the name of a run");
                 self.stage.resume(&id, &LOOP.replies[answered..])
