@@ -46,13 +46,13 @@ pub struct Gateway {
     pub(crate) metrics: Metrics,
     /// Sends traces to a collector.
     pub(crate) exporter: Option<Arc<Exporter>>,
-    pub(crate) log: Option<Log>,
+    pub(crate) log: Option<WriteLog>,
     /// Reads the pipelines of recorded runs.
     pub(crate) definitions: Arc<dyn Definitions>,
 }
 
 /// Called after every request.
-type Log = Box<dyn Fn(&LogEntry) + Send + Sync>;
+type WriteLog = Box<dyn Fn(&LogEntry) + Send + Sync>;
 
 /// Why a gateway cannot be created.
 #[derive(Debug, thiserror::Error)]

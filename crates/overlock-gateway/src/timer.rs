@@ -21,7 +21,7 @@ pub(crate) struct ConnectionTimer {
 type Running = Pin<Box<time::Sleep>>;
 
 /// Waits until a time. The running timer may fire earlier.
-struct Waiting {
+struct PendingSleep {
     running: Option<Running>,
     until: time::Instant,
     idle: Arc<Mutex<Option<Running>>>,
@@ -38,7 +38,7 @@ impl Timer for ConnectionTimer {
         // A running timer with a later deadline cannot be used.
         let running = idle.take().filter(|running| running.deadline() <= until);
         let running = running.unwrap_or_else(|| Box::pin(time::sleep_until(until)));
-        Box::pin(Waiting {
+        Box::pin(PendingSleep {
             running: Some(running),
             until,
             idle: Arc::clone(&self.idle),
@@ -46,9 +46,9 @@ impl Timer for ConnectionTimer {
     }
 }
 
-impl Sleep for Waiting {}
+impl Sleep for PendingSleep {}
 
-impl Future for Waiting {
+impl Future for PendingSleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -66,7 +66,7 @@ impl Future for Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PendingSleep {
     fn drop(&mut self) {
         *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = self.running.take();
     }

@@ -81,9 +81,9 @@ pub(crate) async fn totals(call: Call) -> Handled {
 }
 
 /// The client of a request, to find out whether it has disconnected.
-struct Client(Weak<()>);
+struct RequestHandle(Weak<()>);
 
-impl Client {
+impl RequestHandle {
     fn has_left(&self) -> bool {
         self.0.strong_count() == 0
     }
@@ -92,7 +92,7 @@ impl Client {
 /// Passes runs to `look`, from the latest on or from the latest before a run, until it returns false
 /// or the client disconnects. Returns whether all runs were scanned.
 fn scan(
-    (store, client): (&dyn Store, &Client),
+    (store, client): (&dyn Store, &RequestHandle),
     owners: &RunOwners,
     mut before: Option<RunId>,
     batch: u32,
@@ -452,7 +452,7 @@ fn wrong(parameter: &str, message: String) -> ApiError {
 /// Reads the store on a blocking thread, after all earlier writes.
 async fn from_store(
     gateway: Arc<Gateway>,
-    read: impl FnOnce(&dyn Store, &Pricing, &Client) -> Result<Reply, RunsError> + Send + 'static,
+    read: impl FnOnce(&dyn Store, &Pricing, &RequestHandle) -> Result<Reply, RunsError> + Send + 'static,
 ) -> Handled {
     let Some(recorder) = &gateway.recorder else {
         return Err(not_recorded());
@@ -462,7 +462,7 @@ async fn from_store(
     let pricing = Arc::clone(&recorder.pricing);
     // Dropped with this future if the client disconnects.
     let request = Arc::new(());
-    let client = Client(Arc::downgrade(&request));
+    let client = RequestHandle(Arc::downgrade(&request));
     let read =
         spawn_blocking(move || read(&*store, &pricing, &client).map_err(|error| api_error(&error)));
     let read = read.await;
@@ -547,7 +547,7 @@ mod tests {
             definitions: Arc::new(()),
         };
         let mut request = Some(Arc::new(()));
-        let client = Client(request.as_ref().map(Arc::downgrade).unwrap_or_default());
+        let client = RequestHandle(request.as_ref().map(Arc::downgrade).unwrap_or_default());
         let mut scanned = 0;
         let is_all = scan((&*store, &client), &owners, None, 2, |_| {
             scanned += 1;
