@@ -1,4 +1,3 @@
-use overlock_gateway::Settings;
 use overlock_llm::assembler::UnsentOnly;
 use overlock_llm::testing::Behaviour;
 use overlock_runs::Record;
@@ -410,9 +409,7 @@ async fn every_behaviour_of_a_model_gives_the_same_answer_streamed_and_not() {
             let mut answers = Vec::new();
             for stream in [false, true] {
                 let script = script(&document, breath, &[behaviour]);
-                // A stream cannot be closed: `UnsentOnly::ClosePartial`.
-                let set = |settings: &mut Settings| settings.close_partial = false;
-                let door = Door::open_with(script, &[], set).await;
+                let door = Door::open(script, &[]).await;
                 let request = Wanted::Json.request(stream);
                 let got = door.chat(&request, &[]).await;
                 answers.push(Delivered::read(&got, door.upstream.calls()));
