@@ -222,7 +222,13 @@ impl ResponseRun {
         let is_unbegun = is_empty && is_last && end.finish.as_deref() == Some("length");
         if part.is_open() || is_unbegun && part.is_continued() {
             let first = FirstText::all(part.document(), end);
-            return self.continued(target, part, &first).await;
+            let ended = self.continued(target, part, &first).await?;
+            if ended.text.is_none() {
+                // No arguments ever began: the white space is sent, as the final object has it.
+                let rest = part.rest();
+                self.send(target.part, &rest).await;
+            }
+            return Ok(ended);
         }
         let rest = part.rest();
         self.send(target.part, &rest).await;

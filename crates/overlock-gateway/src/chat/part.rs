@@ -75,7 +75,7 @@ impl ResponseRun {
         let text = [part.before_document(), &document, closing].concat();
         Ok(EndedPart {
             state: self.compliance.add(target, compared),
-            text: Some(text).filter(|_| run.base().is_some() || target.tool.is_some()),
+            text: Some(text).filter(|_| run.base().is_some()),
             cut: None,
             is_withheld,
         })
