@@ -125,8 +125,8 @@ function attempt(run, step, index, within = '') {
   const took = step.at !== undefined && before && !isShared ? step.at - before : undefined;
   const request = isShared
     ? 'part of the answer of attempt 1'
-    : step.way
-      ? strategyText(step.way)
+    : step.strategy
+      ? strategyText(step.strategy)
       : step.kpis
         ? 'asked what can be counted'
         : isCorrection(result)
@@ -139,7 +139,7 @@ function attempt(run, step, index, within = '') {
     step.part?.choice > 0 && `choice ${step.part.choice + 1}`,
     request,
     grown && result.seam !== 'first' && result.seam !== 'kpis' && seam(result.seam),
-    !isRejected && step.budget && `${number(step.told?.input ?? step.budget.input_token_count)} tokens in`,
+    !isRejected && step.budget && `${number(step.reported?.input ?? step.budget.input_token_count)} tokens in`,
     !isRejected && `${number(step.tokens)} out`,
     !isRejected && countNote(step),
     took !== undefined && duration(took),

@@ -215,7 +215,7 @@ function addAttempt(run, step) {
   run.growing = null;
   run.left = false;
   run.iterations = step.number;
-  const input = step.told?.input ?? step.budget?.input_token_count ?? 0;
+  const input = step.reported?.input ?? step.budget?.input_token_count ?? 0;
   if (step.budget) run.window_assumed = step.budget.basis?.window === 'assumed';
   addTokens(run, input, step.tokens, step.budget?.window);
   if (step.result.result === 'grown') run.bytes = step.result.offset + step.result.added_bytes;
@@ -522,7 +522,7 @@ function whatHappened(run) {
   if (run.elsewhere && !run.asking)
     return 'This gateway is not running it. Another gateway with the same store may be: this page updates with what it records.';
   return run.asking
-    ? `Waiting for the answer to attempt ${run.asking.number}${run.asking.way ? `: the model was ${strategyText(run.asking.way)}` : ''}.`
+    ? `Waiting for the answer to attempt ${run.asking.number}${run.asking.strategy ? `: the model was ${strategyText(run.asking.strategy)}` : ''}.`
     : 'Running.';
 }
 

@@ -447,7 +447,7 @@ export async function showRuns(frame, { parameters, signal }) {
       update({ id: data.run, asking: data.number, retrying: data });
     else if (name === 'step' && runs.has(data.run)) {
       const run = runs.get(data.run);
-      const input = data.told?.input ?? data.budget?.input_token_count ?? 0;
+      const input = data.reported?.input ?? data.budget?.input_token_count ?? 0;
       update({
         id: data.run,
         ...idle,

@@ -67,12 +67,12 @@ export const countedBy = (run) =>
 
 /** Overlock's own count, where it differs from the provider's count, which is shown. */
 export function countNote(step) {
-  if (!step.told) return '';
+  if (!step.reported) return '';
   const own = step.budget?.input_token_count;
   const isSame = (theirs, ours) => ours === undefined || ours === null || theirs === ours;
   const parts = [
-    !isSame(step.told.input, own) && `${number(own)} in`,
-    !isSame(step.told.output, step.counted) && `${number(step.counted)} out`,
+    !isSame(step.reported.input, own) && `${number(own)} in`,
+    !isSame(step.reported.output, step.counted) && `${number(step.counted)} out`,
   ].filter(Boolean);
   return parts.length > 0 ? `counted by the provider (Overlock counted ${parts.join(' and ')})` : '';
 }

@@ -438,14 +438,14 @@ impl Event {
     pub(crate) fn asking(
         run: &RunId,
         number: u32,
-        way: Option<&'static str>,
+        strategy: Option<&'static str>,
         budget: &CallBudget,
     ) -> Self {
         #[derive(Serialize)]
         struct CallData<'a> {
             run: &'a RunId,
             number: u32,
-            way: Option<&'static str>,
+            strategy: Option<&'static str>,
             budget: &'a CallBudget,
         }
         Self {
@@ -455,7 +455,7 @@ impl Event {
             data: to_json(&CallData {
                 run,
                 number,
-                way,
+                strategy,
                 budget,
             }),
         }

@@ -190,7 +190,7 @@ impl Gateway {
     /// The strategies for a model: the configured ones, or else those that it supports, in the order
     /// of their success.
     pub(crate) fn strategies_for(&self, model: &str, prefill: Prefill) -> Vec<Strategy> {
-        let set = &self.settings.continuation.ways;
+        let set = &self.settings.continuation.strategies;
         if !set.is_empty() {
             return set.clone();
         }
@@ -227,7 +227,7 @@ impl Gateway {
 
     /// The models whose strategies have an unusual order, and why.
     pub(crate) fn strategy_findings(&self) -> Vec<Finding> {
-        if !self.settings.continuation.ways.is_empty() {
+        if !self.settings.continuation.strategies.is_empty() {
             return Vec::new();
         }
         let prefill = match self.settings.upstream.prefill {

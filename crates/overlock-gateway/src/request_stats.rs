@@ -50,9 +50,9 @@ impl RequestStats {
     }
 
     /// An upstream call begins; a continuation has a strategy.
-    pub(crate) fn calling(&self, way: Option<&'static str>) {
+    pub(crate) fn calling(&self, strategy: Option<&'static str>) {
         if let Some(trace) = &self.trace {
-            trace.calling(way);
+            trace.calling(strategy);
         }
     }
 

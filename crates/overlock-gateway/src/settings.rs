@@ -57,7 +57,7 @@ impl Settings {
             counters: None,
             plan: PlanOptions::default(),
             continuation: ContinuationOptions {
-                ways: Vec::new(),
+                strategies: Vec::new(),
                 kpi: Kpi::Off,
                 ..ContinuationOptions::default()
             },
@@ -77,9 +77,13 @@ impl Settings {
     }
 
     /// The options to continue an answer with these strategies, up to a number of tokens.
-    pub(crate) fn continuation_with(&self, ways: &[Strategy], tokens: u64) -> ContinuationOptions {
+    pub(crate) fn continuation_with(
+        &self,
+        strategies: &[Strategy],
+        tokens: u64,
+    ) -> ContinuationOptions {
         let mut options = ContinuationOptions {
-            ways: ways.to_vec(),
+            strategies: strategies.to_vec(),
             ..self.continuation.clone()
         };
         let most = options.max_output_tokens.unwrap_or(u64::MAX);

@@ -57,7 +57,7 @@ impl UsageTotals {
                 output: step.step.tokens,
                 cached: None,
             };
-            self.add(&step.step, step.told, counted);
+            self.add(&step.step, step.reported, counted);
         }
     }
 

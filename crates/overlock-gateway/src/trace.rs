@@ -58,7 +58,7 @@ struct OpenCall {
     context: TraceContext,
     begun: Moment,
     number: u64,
-    way: Option<&'static str>,
+    strategy: Option<&'static str>,
 }
 
 /// How a call ended.
@@ -145,14 +145,14 @@ impl RequestTrace {
     }
 
     /// A call is about to be made.
-    pub(crate) fn calling(&self, way: Option<&'static str>) {
+    pub(crate) fn calling(&self, strategy: Option<&'static str>) {
         let mut state = self.state();
         state.calls += 1;
         state.call = Some(OpenCall {
             context: self.context.child(),
             begun: Moment::now(),
             number: state.calls,
-            way,
+            strategy,
         });
     }
 
@@ -182,7 +182,7 @@ impl RequestTrace {
             usage_attributes(&mut attributes, usage);
         }
         attributes.number("overlock.call", call.number);
-        attributes.maybe("overlock.way", call.way);
+        attributes.maybe("overlock.strategy", call.strategy);
         attributes.maybe("overlock.seam", called.seam);
         attributes.maybe("error.type", called.error.as_deref());
         self.exporter.take(Span {

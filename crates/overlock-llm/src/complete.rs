@@ -283,8 +283,8 @@ async fn note_failure(
     if !error.is_refusal() && ask.wants != Wants::Kpis {
         return Ok(false);
     }
-    if let Some(way) = ask.way.filter(|_| !error.is_about_size()) {
-        tally.add_refusal(way);
+    if let Some(strategy) = ask.strategy.filter(|_| !error.is_about_size()) {
+        tally.add_refusal(strategy);
     }
     note_refusal(run, ask, error.to_string(), collected, observer).await
 }

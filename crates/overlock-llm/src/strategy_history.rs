@@ -28,8 +28,8 @@ impl StrategyResults {
     }
 
     /// Whether a strategy worked; `None` if the run did not use it.
-    pub fn worked(&self, way: Strategy) -> Option<bool> {
-        self.0.get(&way).copied()
+    pub fn worked(&self, strategy: Strategy) -> Option<bool> {
+        self.0.get(&strategy).copied()
     }
 }
 
@@ -53,10 +53,10 @@ struct AnswerCounts {
 impl StrategyTally {
     /// Counts an answer, unless something other than its strategy made it fail.
     pub(crate) fn add(&mut self, step: &Step) {
-        let Some(way) = step.way else {
+        let Some(strategy) = step.strategy else {
             return;
         };
-        let counts = self.0.entry(way).or_default();
+        let counts = self.0.entry(strategy).or_default();
         match &step.result {
             StepResult::Grown { .. } => counts.joined += 1,
             StepResult::Failed { failure, .. } => {
@@ -66,20 +66,20 @@ impl StrategyTally {
     }
 
     /// Counts a call that the upstream refused for another reason than its size.
-    pub(crate) fn add_refusal(&mut self, way: Strategy) {
-        self.0.entry(way).or_default().refused += 1;
+    pub(crate) fn add_refusal(&mut self, strategy: Strategy) {
+        self.0.entry(strategy).or_default().refused += 1;
     }
 
     pub(crate) fn results(&self) -> StrategyResults {
-        let result = |(way, counts): (&Strategy, &AnswerCounts)| {
+        let result = |(strategy, counts): (&Strategy, &AnswerCounts)| {
             // An upstream that rejects every call does not reject the strategy.
             let takes_others = self
                 .0
                 .iter()
-                .any(|(other, counts)| other != way && counts.joined + counts.failed > 0);
+                .any(|(other, counts)| other != strategy && counts.joined + counts.failed > 0);
             let refused = if takes_others { counts.refused } else { 0 };
             let failed = counts.failed + refused;
-            (counts.joined + failed > 0).then_some((*way, counts.joined >= failed))
+            (counts.joined + failed > 0).then_some((*strategy, counts.joined >= failed))
         };
         self.0.iter().filter_map(result).collect()
     }
@@ -173,11 +173,11 @@ impl StrategyHistory {
         // `is_worse` is a strict partial order, so there is always a best one.
         while let Some(best) = left
             .iter()
-            .position(|way| !left.iter().any(|other| self.is_worse(*way, *other)))
+            .position(|strategy| !left.iter().any(|other| self.is_worse(*strategy, *other)))
         {
             order.push(left.remove(best));
         }
-        order.sort_by_key(|way| self.demoted_for(*way, now).is_some());
+        order.sort_by_key(|strategy| self.demoted_for(*strategy, now).is_some());
         order
     }
 
@@ -185,26 +185,26 @@ impl StrategyHistory {
     /// prior order and no strategy is demoted.
     pub fn finding(&self, model: &str, prior: &[Strategy], now: u64) -> Option<Finding> {
         let order = self.order(prior, now);
-        let demoted = |way: &Strategy| Some((*way, self.demoted_for(*way, now)?));
+        let demoted = |strategy: &Strategy| Some((*strategy, self.demoted_for(*strategy, now)?));
         let demoted: Vec<_> = order.iter().filter_map(demoted).collect();
         if order == prior && demoted.is_empty() {
             return None;
         }
-        let figures = order.iter().map(|way| {
-            let (worked, used) = self.figures(*way);
-            format!("{} worked in {worked} of {used}", way.name())
+        let figures = order.iter().map(|strategy| {
+            let (worked, used) = self.figures(*strategy);
+            format!("{} worked in {worked} of {used}", strategy.name())
         });
         let figures: Vec<String> = figures.collect();
         let mut source = format!("the last {} runs: {}", self.runs.len(), figures.join(", "));
-        for (way, left) in demoted {
+        for (strategy, left) in demoted {
             let minutes = left.div_ceil(60 * 1000);
-            let name = way.name();
+            let name = strategy.name();
             let _ = write!(
                 source,
                 "; {name} failed twice in a row and is tried last for {minutes} more minutes"
             ); // writing to a string cannot fail
         }
-        let names: Vec<&str> = order.iter().map(|way| way.name()).collect();
+        let names: Vec<&str> = order.iter().map(|strategy| strategy.name()).collect();
         Some(Finding {
             subject: STRATEGY,
             value: format!("{} for `{model}`", names.join(", ")),
@@ -213,22 +213,22 @@ impl StrategyHistory {
     }
 
     /// In how many runs a strategy worked, and in how many it was used.
-    fn figures(&self, way: Strategy) -> (u32, u32) {
-        self.results(way)
+    fn figures(&self, strategy: Strategy) -> (u32, u32) {
+        self.results(strategy)
             .fold((0, 0), |(worked, used), (_, result)| {
                 (worked + u32::from(result), used + 1)
             })
     }
 
     /// Whether a strategy worked, with the time, the latest run first.
-    fn results(&self, way: Strategy) -> impl Iterator<Item = (u64, bool)> {
+    fn results(&self, strategy: Strategy) -> impl Iterator<Item = (u64, bool)> {
         let runs = self.runs.iter().rev();
-        runs.filter_map(move |(at, results)| Some((*at, results.worked(way)?)))
+        runs.filter_map(move |(at, results)| Some((*at, results.worked(strategy)?)))
     }
 
     /// Whether the success rate of a strategy is clearly below that of another.
-    fn is_worse(&self, way: Strategy, other: Strategy) -> bool {
-        let (worked, used) = self.figures(way);
+    fn is_worse(&self, strategy: Strategy, other: Strategy) -> bool {
+        let (worked, used) = self.figures(strategy);
         let (other_worked, other_used) = self.figures(other);
         used >= FEWEST_RESULTS
             && other_used > 0
@@ -236,8 +236,8 @@ impl StrategyHistory {
     }
 
     /// For how many more milliseconds a strategy is demoted, if it is.
-    fn demoted_for(&self, way: Strategy, now: u64) -> Option<u64> {
-        let mut last = self.results(way);
+    fn demoted_for(&self, strategy: Strategy, now: u64) -> Option<u64> {
+        let mut last = self.results(strategy);
         let (Some((at, false)), Some((_, false))) = (last.next(), last.next()) else {
             return None;
         };
@@ -267,7 +267,7 @@ mod tests {
     use crate::strategy::Strategy;
     use proptest::strategy::Strategy as _;
 
-    const WAYS: [Strategy; 3] = [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder];
+    const STRATEGIES: [Strategy; 3] = [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder];
     const MINUTE: u64 = 60 * 1000;
 
     fn history(runs: &[&[(Strategy, bool)]]) -> StrategyHistory {
@@ -281,13 +281,17 @@ mod tests {
     /// The order long after the last run, when nothing is demoted any more.
     #[track_caller]
     fn check_learnt(history: &StrategyHistory, order: &[Strategy]) {
-        assert_eq!(history.order(&WAYS, 1000 * MINUTE), order, "{history:?}");
+        assert_eq!(
+            history.order(&STRATEGIES, 1000 * MINUTE),
+            order,
+            "{history:?}"
+        );
     }
 
     #[test]
     fn four_clear_failures_move_a_strategy_back_and_three_do_not() {
         let run: &[(Strategy, bool)] = &[(Strategy::Prefill, false), (Strategy::Overlap, true)];
-        check_learnt(&history(&[run; 3]), &WAYS);
+        check_learnt(&history(&[run; 3]), &STRATEGIES);
         let order = [Strategy::Overlap, Strategy::Prefill, Strategy::Remainder];
         check_learnt(&history(&[run; 4]), &order);
     }
@@ -300,7 +304,7 @@ mod tests {
         let history = history(&runs.collect::<Vec<_>>());
         assert_eq!(history.figures(Strategy::Prefill), (40, 50));
         assert_eq!(history.figures(Strategy::Overlap), (10, 10));
-        check_learnt(&history, &WAYS);
+        check_learnt(&history, &STRATEGIES);
     }
 
     #[test]
@@ -314,33 +318,33 @@ mod tests {
             &[Strategy::Overlap, Strategy::Prefill, Strategy::Remainder],
         );
         runs.resize(54, later);
-        check_learnt(&history(&runs), &WAYS);
+        check_learnt(&history(&runs), &STRATEGIES);
     }
 
     #[test]
     fn one_failure_more_after_the_hour_demotes_again() {
         let mut history = history(&[&[(Strategy::Prefill, false)], &[(Strategy::Prefill, false)]]);
         let last = [Strategy::Overlap, Strategy::Remainder, Strategy::Prefill];
-        assert_eq!(history.order(&WAYS, 61 * MINUTE), last);
-        assert_eq!(history.order(&WAYS, 62 * MINUTE), WAYS);
+        assert_eq!(history.order(&STRATEGIES, 61 * MINUTE), last);
+        assert_eq!(history.order(&STRATEGIES, 62 * MINUTE), STRATEGIES);
         let failed = [(Strategy::Prefill, false), (Strategy::Overlap, true)];
         history.add(63 * MINUTE, failed.into_iter().collect());
-        assert_eq!(history.order(&WAYS, 122 * MINUTE), last);
+        assert_eq!(history.order(&STRATEGIES, 122 * MINUTE), last);
         let worked = [(Strategy::Prefill, true)];
         history.add(124 * MINUTE, worked.into_iter().collect());
         history.add(125 * MINUTE, failed.into_iter().collect());
-        assert_eq!(history.order(&WAYS, 126 * MINUTE), WAYS);
+        assert_eq!(history.order(&STRATEGIES, 126 * MINUTE), STRATEGIES);
     }
 
     #[test]
     fn a_clock_that_was_set_back_demotes_for_no_longer_than_an_hour() {
         let history = history(&[&[(Strategy::Prefill, false)], &[(Strategy::Prefill, false)]]);
-        assert_eq!(history.order(&WAYS, 0)[0], Strategy::Overlap);
+        assert_eq!(history.order(&STRATEGIES, 0)[0], Strategy::Overlap);
         let mut later = StrategyHistory::default();
         for (at, results) in history.runs {
             later.add(at + DEMOTION, results);
         }
-        assert_eq!(later.order(&WAYS, 0), WAYS);
+        assert_eq!(later.order(&STRATEGIES, 0), STRATEGIES);
     }
 
     #[test]
@@ -384,10 +388,10 @@ mod tests {
         }
     }
 
-    fn step(way: Option<Strategy>, result: StepResult, end: StepEnd) -> Step {
+    fn step(strategy: Option<Strategy>, result: StepResult, end: StepEnd) -> Step {
         Step {
             end,
-            ..Step::new(2, way, 1, result)
+            ..Step::new(2, strategy, 1, result)
         }
     }
 
@@ -472,8 +476,8 @@ mod tests {
     }
 
     fn any_results() -> impl proptest::strategy::Strategy<Value = StrategyResults> {
-        let way = prop::sample::select(WAYS.to_vec());
-        let results = prop::collection::vec((way, any::<bool>()), 0..4);
+        let strategy = prop::sample::select(STRATEGIES.to_vec());
+        let results = prop::collection::vec((strategy, any::<bool>()), 0..4);
         results.prop_map(|results| results.into_iter().collect())
     }
 
@@ -492,17 +496,17 @@ mod tests {
         #[test]
         fn the_order_is_a_permutation_of_the_allowed_strategies(
             history in any_history(),
-            allowed in prop::sample::subsequence(WAYS.to_vec(), 0..=3).prop_shuffle(),
+            allowed in prop::sample::subsequence(STRATEGIES.to_vec(), 0..=3).prop_shuffle(),
             now in 0..300 * MINUTE,
         ) {
             let order = history.order(&allowed, now);
             prop_assert_eq!(order.len(), allowed.len());
-            prop_assert!(allowed.iter().all(|way| order.contains(way)));
+            prop_assert!(allowed.iter().all(|strategy| order.contains(strategy)));
         }
 
         #[test]
         fn without_evidence_the_order_is_the_prior(
-            prior in Just(WAYS.to_vec()).prop_shuffle(),
+            prior in Just(STRATEGIES.to_vec()).prop_shuffle(),
             now in any::<u64>(),
         ) {
             prop_assert_eq!(StrategyHistory::default().order(&prior, now), prior);
@@ -511,20 +515,20 @@ mod tests {
         #[test]
         fn two_failures_in_a_row_put_a_strategy_last_for_an_hour(
             history in any_history(),
-            way in prop::sample::select(WAYS.to_vec()),
+            strategy in prop::sample::select(STRATEGIES.to_vec()),
             after in 0..DEMOTION,
         ) {
             let mut history = history;
             let (one, two) = (201 * MINUTE, 202 * MINUTE);
             // The others are not demoted, so that the last place is free.
-            let results = WAYS.map(|other| (other, other != way));
+            let results = STRATEGIES.map(|other| (other, other != strategy));
             for at in [one, two] {
                 history.add(at, results.into_iter().collect());
             }
-            prop_assert_eq!(history.order(&WAYS, two + after)[2], way);
+            prop_assert_eq!(history.order(&STRATEGIES, two + after)[2], strategy);
             // After the hour only the evidence counts.
-            let later = history.order(&WAYS, two + DEMOTION);
-            let learnt = history.order(&WAYS, u64::MAX);
+            let later = history.order(&STRATEGIES, two + DEMOTION);
+            let learnt = history.order(&STRATEGIES, u64::MAX);
             prop_assert_eq!(later, learnt);
         }
 

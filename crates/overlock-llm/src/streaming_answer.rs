@@ -59,7 +59,7 @@ struct Label {
 impl StreamingAnswer {
     /// The answer to a call, given the document so far.
     pub fn new(base: Option<&PartialDocument<'_>>, ask: &NextCall) -> Self {
-        let kind = match (base, ask.way) {
+        let kind = match (base, ask.strategy) {
             _ if ask.wants == Wants::Kpis => AnswerKind::Unclear,
             // After an answer without a document, the run judges only complete answers.
             (None, _) if ask.iteration > 1 => AnswerKind::Unclear,

@@ -51,12 +51,12 @@ enum Progress<'py> {
 #[pymethods]
 impl Continuation {
     #[new]
-    #[pyo3(signature = (*, ways = None, max_failures = 3, max_iterations = 50,
+    #[pyo3(signature = (*, strategies = None, max_failures = 3, max_iterations = 50,
                         max_output_tokens = None, answer_chars = None, kpi = None,
                         kpi_patience = 3))]
     fn new(
         py: Python<'_>,
-        ways: Option<Vec<String>>,
+        strategies: Option<Vec<String>>,
         #[pyo3(from_py_with = count)] max_failures: u32,
         #[pyo3(from_py_with = count)] max_iterations: u32,
         #[pyo3(from_py_with = count)] max_output_tokens: Option<u64>,
@@ -65,14 +65,16 @@ impl Continuation {
         #[pyo3(from_py_with = count)] kpi_patience: u32,
     ) -> PyResult<Self> {
         let names = [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder]
-            .map(|way| (way.name(), way));
+            .map(|strategy| (strategy.name(), strategy));
         let usual = ContinuationOptions::default();
-        let ways = ways.map(|ways| {
-            let ways = ways.iter().map(|way| chosen("ways", way, &names));
-            ways.collect::<PyResult<Vec<_>>>()
+        let strategies = strategies.map(|strategies| {
+            let strategies = strategies
+                .iter()
+                .map(|strategy| chosen("strategies", strategy, &names));
+            strategies.collect::<PyResult<Vec<_>>>()
         });
         let options = ContinuationOptions {
-            ways: ways.transpose()?.unwrap_or(usual.ways),
+            strategies: strategies.transpose()?.unwrap_or(usual.strategies),
             max_failures,
             max_iterations,
             max_output_tokens,
@@ -98,7 +100,7 @@ impl Continuation {
             };
             let fields = (
                 ask.iteration,
-                ask.way.map(Strategy::name),
+                ask.strategy.map(Strategy::name),
                 ask.overlap,
                 wants,
             );

@@ -299,7 +299,7 @@ impl Least {
 
     /// The number of messages that must stay.
     pub fn message_count(&self) -> usize {
-        let parts = [Part::Question, Part::OpenTurn, Part::History];
+        let parts = [Part::LastUserMessage, Part::OpenTurn, Part::History];
         parts.map(|part| self.kept(part)).iter().sum()
     }
 

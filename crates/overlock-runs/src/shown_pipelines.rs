@@ -328,7 +328,7 @@ fn attempts(answered: &[Answered], text: Text) -> Vec<RecordedStep> {
             at: None,
             plain_text: false,
             mended: None,
-            told: None,
+            reported: None,
             counted: None,
         });
     attempts.collect()

@@ -35,7 +35,7 @@ pub struct RecordedStep {
     pub mended: Option<RepairReport>,
     /// The usage that the provider reports. If set, the tokens of the step are the provider's too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<Usage>,
+    pub reported: Option<Usage>,
     /// The tokens of the answer by our own count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<u64>,
@@ -80,7 +80,7 @@ impl RecordedStep {
             at: None,
             plain_text: false,
             mended: None,
-            told: None,
+            reported: None,
             counted: None,
         }
     }
@@ -95,7 +95,7 @@ impl RecordedStep {
             at: None,
             plain_text: true,
             mended: None,
-            told: None,
+            reported: None,
             counted: None,
         }
     }
@@ -111,9 +111,9 @@ impl RecordedStep {
 
     /// Sets the usage that the provider reports, and our own count of the answer.
     #[must_use]
-    pub fn with_counts(self, told: Option<Usage>, counted: Option<u64>) -> Self {
+    pub fn with_counts(self, reported: Option<Usage>, counted: Option<u64>) -> Self {
         Self {
-            told,
+            reported,
             counted,
             ..self
         }
@@ -131,7 +131,7 @@ impl RecordedStep {
             at: self.at,
             plain_text: self.plain_text,
             mended,
-            told: self.told,
+            reported: self.reported,
             counted: self.counted,
         }
     }

@@ -102,13 +102,13 @@ impl Tally {
             self.plan(budget);
             budget.input_token_count
         });
-        let input = recorded.told.map_or(input, |told| told.input);
-        self.add_cached(recorded.told.and_then(|told| told.cached));
+        let input = recorded.reported.map_or(input, |reported| reported.input);
+        self.add_cached(recorded.reported.and_then(|reported| reported.cached));
         self.call(input, recorded.step.tokens);
         self.add_overhead(recorded.step.overhead_tokens(input));
         // A step without a count of its answer says nothing about the counter.
         if recorded.counted.is_some() {
-            let reported = u32::from(recorded.told.is_some());
+            let reported = u32::from(recorded.reported.is_some());
             let counted_by = CountedBy::of(1, reported);
             self.counted_by = match self.counted_by {
                 Some(before) if before != counted_by => Some(CountedBy::Both),

@@ -16,7 +16,7 @@ pub struct Units {
     starts: Vec<usize>,
     /// For each message, whether it always stays.
     required: Vec<bool>,
-    question: Option<usize>,
+    last_user_message: Option<usize>,
 }
 
 impl Units {
@@ -24,14 +24,14 @@ impl Units {
     pub fn of<M: Message>(messages: &[M]) -> Self {
         let reach = reach(messages);
         let mut starts = Vec::new();
-        let mut question = None;
+        let mut last_user_message = None;
         let mut joined_up_to = 0;
         for (place, message) in messages.iter().enumerate() {
-            let is_question = is_question(message);
-            if is_question {
-                question = Some(place);
+            let is_user_message = is_user_message(message);
+            if is_user_message {
+                last_user_message = Some(place);
             }
-            if place == 0 || (is_question && place > joined_up_to) {
+            if place == 0 || (is_user_message && place > joined_up_to) {
                 starts.push(place);
             }
             joined_up_to = joined_up_to.max(reach[place]);
@@ -45,7 +45,7 @@ impl Units {
         Self {
             starts,
             required,
-            question,
+            last_user_message,
         }
     }
 
@@ -56,14 +56,14 @@ impl Units {
         self.required[open..].fill(true);
     }
 
-    /// The index of the last question.
-    pub(crate) fn question(&self) -> Option<usize> {
-        self.question
+    /// The index of the last user message.
+    pub(crate) fn last_user_message(&self) -> Option<usize> {
+        self.last_user_message
     }
 
     /// Where the open turn begins.
     ///
-    /// Without a question, the whole conversation is open.
+    /// Without a user message, the whole conversation is open.
     pub fn open_start(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)
     }
@@ -91,8 +91,8 @@ impl Units {
     }
 }
 
-/// Some providers send tool results as user messages, which are not questions.
-fn is_question<M: Message>(message: &M) -> bool {
+/// Some providers send tool results as user messages, which the user did not write.
+fn is_user_message<M: Message>(message: &M) -> bool {
     message.role() == Role::User && message.answers().is_empty()
 }
 

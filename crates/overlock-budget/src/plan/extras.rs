@@ -1,7 +1,7 @@
 //! Writes memories and context blocks as system messages.
 //!
 //! Memories share one message after the system prompt, because they change rarely. Each context block
-//! is a separate message directly before the question, so that the messages before it stay the same
+//! is a separate message directly before the last user message, so that the messages before it stay the same
 //! from turn to turn.
 
 use super::options::{ContextBlock, Memory, MemoryOptions};

@@ -400,7 +400,10 @@ impl<'a> Planner<'a> {
         let mut messages = self.messages.iter();
         let behind_system = messages.position(|message| !message.is_system());
         let behind_system = behind_system.unwrap_or(self.messages.len());
-        let before_question = self.measured.question_place().unwrap_or(behind_system);
+        let before_last_user_message = self
+            .measured
+            .last_user_message_place()
+            .unwrap_or(behind_system);
 
         let told = &self.memories[..layout.kept[MEMORIES]];
         let memories = (!told.is_empty())
@@ -415,8 +418,10 @@ impl<'a> Planner<'a> {
             .into_iter()
             .chain(summary)
             .map(insert(behind_system));
-        let second = blocks.chain(truncated).map(insert(before_question));
-        // The question is never before the leading system messages end.
+        let second = blocks
+            .chain(truncated)
+            .map(insert(before_last_user_message));
+        // The last user message is never before the leading system messages end.
         first.chain(second).collect()
     }
 

@@ -102,7 +102,7 @@ pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
 /// Every part of a prompt, counted as far as it can matter.
 pub(super) struct Measured<'a> {
     system: (usize, u64),
-    question: (usize, u64),
+    last_user_message: (usize, u64),
     open_turn: (usize, u64),
     frame: u64,
     has_system: bool,
@@ -139,7 +139,7 @@ impl<'a> Measured<'a> {
         let outline = request.outline();
         let conversation = Conversation::new(&outline.units, &outline.messages);
         let system = count(&conversation.system);
-        let question = count(conversation.question.as_slice());
+        let last_user_message = count(conversation.last_user_message.as_slice());
         let open_turn = count(&conversation.open_turn);
         let frame = counter.frame(request);
         let has_system = outline.has_system();
@@ -147,7 +147,13 @@ impl<'a> Measured<'a> {
         let tool = |place: &usize| counter.tool(&offered[*place]);
         let named_tokens = named.iter().map(tool).fold(0, u64::saturating_add);
 
-        let required = [system.1, question.1, open_turn.1, frame, named_tokens];
+        let required = [
+            system.1,
+            last_user_message.1,
+            open_turn.1,
+            frame,
+            named_tokens,
+        ];
         let required = required.into_iter().fold(0, u64::saturating_add);
         let room = room.saturating_sub(required);
         // Required parts are counted to their end, and so are parts that share their priority with
@@ -197,7 +203,7 @@ impl<'a> Measured<'a> {
         });
         Self {
             system,
-            question,
+            last_user_message,
             open_turn,
             frame,
             has_system,
@@ -218,7 +224,7 @@ impl<'a> Measured<'a> {
     pub(super) fn correct(&mut self, correction: i64) {
         let figures = [
             &mut self.frame,
-            &mut self.question.1,
+            &mut self.last_user_message.1,
             &mut self.open_turn.1,
             &mut self.system.1,
         ];
@@ -230,7 +236,12 @@ impl<'a> Measured<'a> {
         let has_system = self.has_system_with(kept, has_inserted);
         let messages =
             [HISTORY, CONTEXT, MEMORIES].map(|part| self.pieces[part].tokens(kept[part]));
-        let rest = [self.system.1, self.question.1, self.open_turn.1, self.frame];
+        let rest = [
+            self.system.1,
+            self.last_user_message.1,
+            self.open_turn.1,
+            self.frame,
+        ];
         messages.into_iter().chain(rest).fold(
             self.tools_tokens(kept[TOOLS], has_system),
             u64::saturating_add,
@@ -278,8 +289,8 @@ impl<'a> Measured<'a> {
         self.units.dropped_before(self.history_start(pieces))
     }
 
-    pub(super) fn question_place(&self) -> Option<usize> {
-        self.units.question()
+    pub(super) fn last_user_message_place(&self) -> Option<usize> {
+        self.units.last_user_message()
     }
 
     /// The indices of the tools that stay, in order.
@@ -315,7 +326,7 @@ impl<'a> Measured<'a> {
         };
         match part {
             Part::SystemPrompt => whole(self.system),
-            Part::Question => whole(self.question),
+            Part::LastUserMessage => whole(self.last_user_message),
             Part::OpenTurn => whole(self.open_turn),
             Part::Frame | Part::Completion => whole((1, self.frame)),
             Part::Tools => {
@@ -333,7 +344,7 @@ impl<'a> Measured<'a> {
             }
             Part::History => {
                 let dropped = self.dropped_messages(kept[HISTORY]).count();
-                let elsewhere = self.system.0 + self.question.0 + self.open_turn.0;
+                let elsewhere = self.system.0 + self.last_user_message.0 + self.open_turn.0;
                 Figures {
                     kept: self.messages - dropped - elsewhere,
                     dropped,
@@ -387,7 +398,7 @@ impl<'a> Measured<'a> {
         };
         let mut items = vec![
             item(Part::SystemPrompt),
-            item(Part::Question),
+            item(Part::LastUserMessage),
             item(Part::OpenTurn),
             item(Part::Frame),
             flexible(Part::Tools, TOOLS),
@@ -434,7 +445,7 @@ pub(super) struct Figures {
 /// The messages of a request by kind.
 struct Conversation<'a> {
     system: Vec<usize>,
-    question: Option<usize>,
+    last_user_message: Option<usize>,
     /// The rest of the open turn.
     open_turn: Vec<usize>,
     units: &'a Units,
@@ -445,13 +456,13 @@ struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     fn new(units: &'a Units, messages: &[MessageKind]) -> Self {
         let is_system = |place: &usize| messages[*place].is_system();
-        let question = units.question();
+        let last_user_message = units.last_user_message();
         let open_turn = units.open_start()..messages.len();
         Self {
             system: (0..messages.len()).filter(is_system).collect(),
-            question,
+            last_user_message,
             open_turn: open_turn
-                .filter(|place| !is_system(place) && question != Some(*place))
+                .filter(|place| !is_system(place) && last_user_message != Some(*place))
                 .collect(),
             units,
             free_units: units.newest_first().collect(),

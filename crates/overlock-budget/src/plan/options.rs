@@ -9,7 +9,7 @@ pub enum Part {
     /// The system messages.
     SystemPrompt,
     /// The last message of the user.
-    Question,
+    LastUserMessage,
     /// The other messages of the open turn: tool calls, their results, a begun answer.
     OpenTurn,
     /// The tokens before the answer, and the schema of the answer.
@@ -30,7 +30,7 @@ impl Part {
     /// All of them.
     pub const ALL: [Self; 9] = [
         Self::SystemPrompt,
-        Self::Question,
+        Self::LastUserMessage,
         Self::OpenTurn,
         Self::Frame,
         Self::Tools,
@@ -44,7 +44,7 @@ impl Part {
     pub fn name(self) -> &'static str {
         match self {
             Self::SystemPrompt => "system prompt",
-            Self::Question => "last user message",
+            Self::LastUserMessage => "last user message",
             Self::OpenTurn => "open turn",
             Self::Frame => "frame",
             Self::Tools => "tools",

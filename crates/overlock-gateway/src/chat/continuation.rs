@@ -34,7 +34,7 @@ impl PartCalls<'_> {
             max_iterations: continuation.max_iterations,
             max_output_tokens: params.max_total_tokens,
             can_prefill: params.known.prefill.is_possible()
-                && continuation.ways.first() == Some(&Strategy::Prefill),
+                && continuation.strategies.first() == Some(&Strategy::Prefill),
         };
         let earlier = self.recording.as_deref().map(Recording::earlier_text);
         let mut run = if let Some(steps) = earlier.filter(|steps| !steps.is_empty()) {

@@ -34,7 +34,7 @@ pub(super) struct PartCalls<'a> {
 /// A call that is being made.
 struct CurrentCall {
     iteration: u32,
-    way: Option<Strategy>,
+    strategy: Option<Strategy>,
     budget: CallBudget,
     is_for_text: bool,
     /// The answer as far as it has arrived, if the run is recorded.
@@ -81,7 +81,7 @@ impl<'a> PartCalls<'a> {
     fn begin_call(
         &mut self,
         iteration: u32,
-        way: Option<Strategy>,
+        strategy: Option<Strategy>,
         plan: &Plan,
         name: Option<&'static str>,
         is_for_text: bool,
@@ -94,11 +94,11 @@ impl<'a> PartCalls<'a> {
         });
         self.context.stats.calling(name);
         if let Some(recording) = &mut self.recording {
-            recording.asking(way.map(Strategy::name), &budget);
+            recording.asking(strategy.map(Strategy::name), &budget);
         }
         self.current = Some(CurrentCall {
             iteration,
-            way,
+            strategy,
             budget,
             is_for_text,
             received: String::new(),
@@ -119,7 +119,7 @@ impl Drop for PartCalls<'_> {
         let tokens = self.context.params.counter().tokens().count(&call.received);
         let step = Step {
             iteration: call.iteration,
-            way: call.way,
+            strategy: call.strategy,
             result: StepResult::Failed {
                 failure: Failure::Cancelled,
                 raw: Some(call.received),
@@ -140,9 +140,9 @@ impl Observe for PartCalls<'_> {
         let name = if is_for_text {
             Some("text")
         } else {
-            ask.way.map(Strategy::name)
+            ask.strategy.map(Strategy::name)
         };
-        self.begin_call(ask.iteration, ask.way, plan, name, is_for_text);
+        self.begin_call(ask.iteration, ask.strategy, plan, name, is_for_text);
     }
 
     fn correcting(&mut self, iteration: u32, plan: &Plan) {

@@ -174,11 +174,11 @@ impl Recording {
     }
 
     /// The call for the next step begins.
-    pub(crate) fn asking(&mut self, way: Option<&'static str>, budget: &CallBudget) {
+    pub(crate) fn asking(&mut self, strategy: Option<&'static str>, budget: &CallBudget) {
         self.tally.plan(budget);
         self.prompt_tokens = Some(budget.input_token_count);
         let number = self.steps.saturating_add(1);
-        let asking = || Event::asking(&self.id, number, way, budget);
+        let asking = || Event::asking(&self.id, number, strategy, budget);
         self.recorder.events.publish(asking);
         self.received = 0;
         if let Some(progress) = self.update_progress() {

@@ -170,7 +170,7 @@ async fn check_clients(language: &str, clients: Command, names: &[&str]) {
     let busy = Door::open_with(cutting(&document), &busy, without_retries).await;
     let stubborn = script(&document, 1200, &[Behaviour::Apologises]);
     let only_overlap =
-        |settings: &mut Settings| settings.continuation.ways = vec![Strategy::Overlap];
+        |settings: &mut Settings| settings.continuation.strategies = vec![Strategy::Overlap];
     let stubborn = Door::open_with(stubborn, &[], only_overlap).await;
     let asked = json!({
         "trials": trials,

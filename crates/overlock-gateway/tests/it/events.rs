@@ -277,7 +277,7 @@ async fn reports_the_progress_of_an_answer() {
                 before + number("tokens"),
                 "{received}"
             );
-            assert!(number("input_tokens") > step["told"]["input"].as_u64().expect("a number"));
+            assert!(number("input_tokens") > step["reported"]["input"].as_u64().expect("a number"));
             // A token costs one, so the cost is the number of tokens.
             let cost = number("input_tokens") + number("output_tokens");
             assert_eq!(received["cost"]["amount"], cost.to_string());
@@ -753,12 +753,12 @@ async fn a_run_whose_gateway_is_gone_is_interrupted_at_once() {
     };
     let claim = other.begin(&run).expect("it is recorded");
     let step = json!({
-        "iteration": 1, "way": null, "tokens": 7, "kpi": null, "progress": "unknown",
+        "iteration": 1, "strategy": null, "tokens": 7, "kpi": null, "progress": "unknown",
         "result": {
             "result": "grown", "seam": "first", "overlap": 0, "offset": 0, "added_bytes": 2,
             "added": "[1", "scanned": 2,
         },
-        "told": { "input": 30, "output": 7 }, "counted": 7,
+        "reported": { "input": 30, "output": 7 }, "counted": 7,
     });
     let added = other.add_step(&claim, 1, &step.to_string());
     added.expect("it is recorded");

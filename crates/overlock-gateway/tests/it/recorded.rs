@@ -113,7 +113,7 @@ async fn a_rejected_call_costs_nothing() {
     );
     let answered = steps.iter().enumerate().filter(|(number, _)| *number != 1);
     let read: u64 = answered
-        .filter_map(|(_, step)| step["told"]["input"].as_u64())
+        .filter_map(|(_, step)| step["reported"]["input"].as_u64())
         .sum();
     assert_eq!(
         (&usage["prompt_tokens"], &listed["input_tokens"]),
@@ -672,14 +672,14 @@ async fn records_the_counts_of_the_provider_and_of_the_gateway() {
     let shown = door.get(&format!("/api/runs/{run}")).await.json();
     let [first, second] = [0, 1].map(|at| &shown["steps"][at]);
     assert_eq!(
-        first["told"],
+        first["reported"],
         json!({ "input": 10, "output": 5 }),
         "{shown}"
     );
     assert_eq!(first["tokens"], 5);
     assert!(first["counted"].as_u64() > Some(10), "{first}");
     // The provider did not report the second.
-    assert_eq!(second["told"], Value::Null, "{second}");
+    assert_eq!(second["reported"], Value::Null, "{second}");
     assert_eq!(second["tokens"], second["counted"], "{second}");
     assert_eq!(shown["counted_by"], "both");
     let sum: u64 = [first, second]

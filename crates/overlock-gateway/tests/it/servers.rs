@@ -186,7 +186,7 @@ async fn continues_a_text_by_overlap_where_prefill_is_rejected() {
 #[tokio::test]
 async fn a_text_is_prefilled_only_where_that_is_the_first_strategy() {
     let text = prose(30);
-    for (ways, role) in [
+    for (strategies, role) in [
         ([Strategy::Prefill, Strategy::Overlap], "assistant"),
         ([Strategy::Overlap, Strategy::Prefill], "user"),
     ] {
@@ -195,7 +195,7 @@ async fn a_text_is_prefilled_only_where_that_is_the_first_strategy() {
         let upstream = upstream.expect("a server");
         let set = |settings: &mut Settings| {
             settings.upstream.prefill = Some(PrefillStyle::LastMessage);
-            settings.continuation.ways = ways.to_vec();
+            settings.continuation.strategies = strategies.to_vec();
         };
         let address = serve(&upstream.base(), set).await;
         let door = Door { address, upstream };
@@ -525,7 +525,7 @@ async fn check_outgrown(manner: Manner, document: &str, is_text: bool, streams: 
     let upstream = upstream.expect("a server");
     let set = |settings: &mut Settings| {
         settings.upstream.discovery = Discovery::Ask;
-        settings.continuation.ways = vec![Strategy::Prefill];
+        settings.continuation.strategies = vec![Strategy::Prefill];
     };
     let address = serve(&upstream.base(), set).await;
     let door = Door { address, upstream };

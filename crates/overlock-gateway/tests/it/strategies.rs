@@ -86,7 +86,9 @@ async fn a_strategy_that_failed_twice_is_not_tried_first_in_the_third_run() {
         }
         let third = ask(&door, streams).await;
         assert!(
-            third.iter().all(|way| *way == Strategy::Remainder),
+            third
+                .iter()
+                .all(|strategy| *strategy == Strategy::Remainder),
             "{third:?}"
         );
         let reported = findings(&door).await;
@@ -109,7 +111,10 @@ async fn configured_strategies_keep_their_order() {
     let set = vec![Strategy::Overlap, Strategy::Remainder];
     let own = set.clone();
     let upstream = never_repeats().await;
-    let door = door(upstream, None, |settings| settings.continuation.ways = own).await;
+    let door = door(upstream, None, |settings| {
+        settings.continuation.strategies = own
+    })
+    .await;
     for _ in 0..3 {
         assert_eq!(ask(&door, false).await[..2], set);
     }
@@ -139,7 +144,9 @@ async fn results_survive_a_restart_and_are_shared() {
     };
     let third = ask(&door_2, false).await;
     assert!(
-        third.iter().all(|way| *way == Strategy::Remainder),
+        third
+            .iter()
+            .all(|strategy| *strategy == Strategy::Remainder),
         "{third:?}"
     );
     stored(&store, &server, 3).await;
@@ -163,7 +170,11 @@ async fn a_run_is_recorded_with_the_strategies_that_it_used() {
             } else {
                 ["remainder", "overlap"]
             };
-            assert_eq!(options["ways"], json!(learnt), "{record:?}, run {run}");
+            assert_eq!(
+                options["strategies"],
+                json!(learnt),
+                "{record:?}, run {run}"
+            );
         }
     }
 }

@@ -259,12 +259,15 @@ fn check_calls(calls: &[&Value]) {
             ],
         );
     }
-    check_texts(first, &[("overlock.way", None), ("overlock.seam", None)]);
+    check_texts(
+        first,
+        &[("overlock.strategy", None), ("overlock.seam", None)],
+    );
     for call in [second, third] {
         check_texts(
             call,
             &[
-                ("overlock.way", Some("overlap")),
+                ("overlock.strategy", Some("overlap")),
                 ("overlock.seam", Some("overlap")),
             ],
         );

@@ -29,7 +29,7 @@ async fn a_stubborn_model_gives_a_closed_part_that_is_called_cut() {
     let document = report(12_000);
     let stubborn = script(&document, 1500, &[Behaviour::Apologises]);
     let only_overlap =
-        |settings: &mut Settings| settings.continuation.ways = vec![Strategy::Overlap];
+        |settings: &mut Settings| settings.continuation.strategies = vec![Strategy::Overlap];
     let door = Door::open_with(stubborn, &[], only_overlap).await;
     let got = door.chat(&ask(false), &[]).await;
     let answer = got.json();

@@ -48,7 +48,7 @@ pub struct ContinuationOptions {
     /// The strategies in the order to try them: see
     /// [`strategies_for_prefill`](crate::strategies_for_prefill). Empty means [`Strategy::Overlap`]
     /// alone.
-    pub ways: Vec<Strategy>,
+    pub strategies: Vec<Strategy>,
     /// How many answers in a row may fail.
     pub max_failures: u32,
     /// How many calls the run may make.
@@ -67,7 +67,7 @@ pub struct ContinuationOptions {
 impl Default for ContinuationOptions {
     fn default() -> Self {
         Self {
-            ways: vec![Strategy::Overlap, Strategy::Remainder],
+            strategies: vec![Strategy::Overlap, Strategy::Remainder],
             max_failures: 3,
             max_iterations: 50,
             max_output_tokens: None,
@@ -218,7 +218,7 @@ impl Continuation {
             kpi,
             progress,
             is_looping,
-            ..Step::new(ask.iteration, ask.way, answer.tokens, result)
+            ..Step::new(ask.iteration, ask.strategy, answer.tokens, result)
         }))
     }
 
@@ -239,7 +239,7 @@ impl Continuation {
     /// the caller should then [`stop`](Self::stop) the run.
     pub fn refused(&mut self, ask: &NextCall, message: String) -> Option<Step> {
         self.check_awaited(ask).ok()?;
-        let (failure, kpis) = match (ask.wants, ask.way) {
+        let (failure, kpis) = match (ask.wants, ask.strategy) {
             (Wants::Kpis, _) => (Failure::NoKpis { message }, Some(Vec::new())),
             (_, Some(_)) => (Failure::Refused { message }, None),
             (_, None) => return None,
@@ -247,7 +247,7 @@ impl Continuation {
         let result = StepResult::Failed { failure, raw: None };
         Some(self.take(Step {
             kpis,
-            ..Step::new(ask.iteration, ask.way, 0, result)
+            ..Step::new(ask.iteration, ask.strategy, 0, result)
         }))
     }
 
@@ -492,7 +492,7 @@ impl Continuation {
         } else if tally.failures >= options.max_failures && tally.failures > 0 {
             if tally.refusals == tally.failures {
                 Reason::ModelError
-            } else if tally.brought_nothing == tally.failures {
+            } else if tally.empty_failures == tally.failures {
                 Reason::NoProgress
             } else {
                 Reason::MergeFailures
@@ -537,18 +537,18 @@ fn join(document: &mut Document, ask: &NextCall, text: &[u8], is_at_cut: bool) -
     if text.trim_ascii().is_empty() {
         return StepResult::failed(Failure::Empty, answer);
     }
-    let blank = match ask.way {
+    let blank = match ask.strategy {
         Some(Strategy::Prefill) => split_blank(document.base().text()).1.to_owned(),
         _ => String::new(),
     };
     let text = after_blank(text, &blank);
     let overlap = ask.overlap.clone() + &blank;
     let options = StitchOptions {
-        protocol: match ask.way.unwrap_or(Strategy::Remainder) {
+        protocol: match ask.strategy.unwrap_or(Strategy::Remainder) {
             Strategy::Prefill if is_at_cut => Protocol::AtCut,
-            way => way.protocol(),
+            strategy => strategy.protocol(),
         },
-        expected_overlap: (ask.way != Some(Strategy::Remainder)).then_some(&overlap),
+        expected_overlap: (ask.strategy != Some(Strategy::Remainder)).then_some(&overlap),
     };
     let seam = document.stitch(text, &options);
     match Failure::from_join(&seam.outcome) {

@@ -15,7 +15,7 @@ pub struct NextCall {
     pub iteration: u32,
     /// How to ask for the rest; `None` for the caller's own prompt and for the question which KPIs
     /// to count.
-    pub way: Option<Strategy>,
+    pub strategy: Option<Strategy>,
     /// The end of the document that the answer should repeat, the prefill, or the excerpt that the
     /// prompt shows. Empty unless the call asks for the rest.
     ///
@@ -57,13 +57,13 @@ impl Continuation {
         let wants_kpis = self.document.is_some() && self.wants_kpis();
         let document = self.document.as_ref().filter(|_| !wants_kpis);
         let rest = document.map(|document| self.way_and_overlap(document.base()));
-        let way = rest.map(|(way, _)| way);
+        let strategy = rest.map(|(strategy, _)| strategy);
         let overlap = rest.map_or("", |(_, overlap)| overlap).to_owned();
         Some(NextCall {
             iteration: self.tally.iterations + 1,
-            way,
+            strategy,
             overlap,
-            wants: match way {
+            wants: match strategy {
                 None if wants_kpis => Wants::Kpis,
                 Some(Strategy::Overlap) if self.options.kpi == Kpi::Ask => {
                     Wants::ProgressAndDocument
@@ -78,36 +78,48 @@ impl Continuation {
     /// limit changes, because a model at temperature 0 would fail the same way again.
     fn way_and_overlap<'a>(&self, base: &'a PartialDocument<'_>) -> (Strategy, &'a str) {
         let tally = &self.tally;
-        let ways = self.options.ways.as_slice();
-        let ways = if ways.is_empty() {
+        let strategies = self.options.strategies.as_slice();
+        let strategies = if strategies.is_empty() {
             &[Strategy::Overlap]
         } else {
-            ways
+            strategies
         };
-        let in_turn = ways.iter().cycle().skip(tally.way % ways.len());
-        let in_turn = in_turn.take(ways.len()).copied();
+        let in_turn = strategies
+            .iter()
+            .cycle()
+            .skip(tally.strategy % strategies.len());
+        let in_turn = in_turn.take(strategies.len()).copied();
         // If the only allowed strategy has just one overlap, another strategy is better than
         // repeating the call.
         let fallbacks = [Strategy::Overlap, Strategy::Remainder];
-        let fallbacks = fallbacks.into_iter().filter(|way| !ways.contains(way));
+        let fallbacks = fallbacks
+            .into_iter()
+            .filter(|strategy| !strategies.contains(strategy));
         let order = in_turn.chain(fallbacks);
-        let order: Vec<Strategy> = order.filter(|way| !tally.refused.contains(way)).collect();
-        let mut failed_ways = tally.failed_ways.as_slice();
+        let order: Vec<Strategy> = order
+            .filter(|strategy| !tally.refused.contains(strategy))
+            .collect();
+        let mut failed_strategies = tally.failed_strategies.as_slice();
         // The same prefill may have a longer answer.
         if tally.is_prefill_blank() && self.has_answer_limit {
-            failed_ways = &failed_ways[..failed_ways.len() - 1];
+            failed_strategies = &failed_strategies[..failed_strategies.len() - 1];
         }
-        let failed = |way: Strategy| failed_ways.iter().filter(|it| **it == way).count();
-        let untried = order.iter().find_map(|way| {
-            let overlaps = self.overlaps(base, *way, failed(*way));
-            Some((*way, *overlaps.get(failed(*way))?))
+        let failed = |strategy: Strategy| {
+            failed_strategies
+                .iter()
+                .filter(|it| **it == strategy)
+                .count()
+        };
+        let untried = order.iter().find_map(|strategy| {
+            let overlaps = self.overlaps(base, *strategy, failed(*strategy));
+            Some((*strategy, *overlaps.get(failed(*strategy))?))
         });
         untried.unwrap_or_else(|| {
-            let last = failed_ways.last();
-            let other = order.iter().find(|way| Some(*way) != last);
-            let way = *other.or(order.first()).unwrap_or(&ways[0]);
-            let overlaps = self.overlaps(base, way, failed(way));
-            (way, overlaps[failed(way) % overlaps.len()])
+            let last = failed_strategies.last();
+            let other = order.iter().find(|strategy| Some(*strategy) != last);
+            let strategy = *other.or(order.first()).unwrap_or(&strategies[0]);
+            let overlaps = self.overlaps(base, strategy, failed(strategy));
+            (strategy, overlaps[failed(strategy) % overlaps.len()])
         })
     }
 
@@ -122,10 +134,10 @@ impl Continuation {
     fn overlaps<'a>(
         &self,
         base: &'a PartialDocument<'_>,
-        way: Strategy,
+        strategy: Strategy,
         retries: usize,
     ) -> Vec<&'a str> {
-        if way == Strategy::Prefill {
+        if strategy == Strategy::Prefill {
             return vec![split_blank(base.text()).0];
         }
         let answer_chars = self.options.answer_chars.or(self.tally.answer_chars);

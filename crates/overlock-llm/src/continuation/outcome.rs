@@ -204,7 +204,7 @@ impl Failure {
     }
 
     /// Whether the answer contained nothing new, rather than something that does not fit.
-    pub(crate) fn brought_nothing(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Self::Empty | Self::Repeat)
     }
 

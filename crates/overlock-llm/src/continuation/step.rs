@@ -14,7 +14,7 @@ pub struct Step {
     /// The number of the call, from 1.
     pub iteration: u32,
     /// The strategy of the call; `None` for the caller's own prompt.
-    pub way: Option<Strategy>,
+    pub strategy: Option<Strategy>,
     /// How many tokens the answer had.
     pub tokens: u64,
     /// The progress in percent that the model reported.
@@ -60,13 +60,13 @@ impl Step {
     /// A step without progress.
     pub(crate) fn new(
         iteration: u32,
-        way: Option<Strategy>,
+        strategy: Option<Strategy>,
         tokens: u64,
         result: StepResult,
     ) -> Self {
         Self {
             iteration,
-            way,
+            strategy,
             tokens,
             kpi: None,
             kpis: None,
@@ -153,7 +153,7 @@ impl Step {
     pub fn without_text(&self) -> Self {
         Self {
             iteration: self.iteration,
-            way: self.way,
+            strategy: self.strategy,
             tokens: self.tokens,
             kpi: self.kpi,
             kpis: self.kpis.clone(),

@@ -17,16 +17,16 @@ pub(super) struct Tally {
     /// Failures in a row, how many of them brought no new text, and how many were calls that the
     /// upstream rejected.
     pub(super) failures: u32,
-    pub(super) brought_nothing: u32,
+    pub(super) empty_failures: u32,
     pub(super) refusals: u32,
     /// How many answers in a row were nothing but white space.
     pub(super) blanks: u32,
     /// The index of the current strategy in the options.
-    pub(super) way: usize,
+    pub(super) strategy: usize,
     /// The strategies that the upstream rejects.
     pub(super) refused: Vec<Strategy>,
     /// The strategies of the failures since the document last changed.
-    pub(super) failed_ways: Vec<Strategy>,
+    pub(super) failed_strategies: Vec<Strategy>,
     /// The answers in a row that only repeat one cycle of items.
     pub(super) repetition: Option<Repetition>,
     /// Whether the model is in a loop.
@@ -56,11 +56,11 @@ impl Tally {
         match &step.result {
             StepResult::Grown { .. } => {
                 self.clear_failures();
-                self.failed_ways.clear();
+                self.failed_strategies.clear();
                 self.pieces += 1;
                 self.is_looping = step.is_looping;
             }
-            StepResult::Failed { failure, .. } => self.add_failure(failure, step.way, options),
+            StepResult::Failed { failure, .. } => self.add_failure(failure, step.strategy, options),
         }
         match step.progress {
             Progress::Unknown => {}
@@ -76,45 +76,45 @@ impl Tally {
     fn add_failure(
         &mut self,
         failure: &Failure,
-        way: Option<Strategy>,
+        strategy: Option<Strategy>,
         options: &ContinuationOptions,
     ) {
         self.failures += 1;
-        self.brought_nothing += u32::from(failure.brought_nothing());
+        self.empty_failures += u32::from(failure.is_empty());
         let is_refused = matches!(failure, Failure::Refused { .. });
         self.refusals += u32::from(is_refused);
         let is_blank = *failure == Failure::Empty;
         self.blanks = if is_blank { self.blanks + 1 } else { 0 };
-        let Some(way) = way else {
+        let Some(strategy) = strategy else {
             return;
         };
-        self.failed_ways.push(way);
+        self.failed_strategies.push(strategy);
         // The same strategy may succeed with a longer overlap or a longer answer.
         if *failure == Failure::Ambiguous || self.is_prefill_blank() {
             return;
         }
-        if is_refused && !self.refused.contains(&way) {
-            self.refused.push(way);
+        if is_refused && !self.refused.contains(&strategy) {
+            self.refused.push(strategy);
         }
-        let ways = &options.ways;
-        let after = |index: usize| (index + 1) % ways.len().max(1);
-        self.way = after(self.way);
-        for _ in ways {
-            if ways
-                .get(self.way)
-                .is_some_and(|way| self.refused.contains(way))
+        let strategies = &options.strategies;
+        let after = |index: usize| (index + 1) % strategies.len().max(1);
+        self.strategy = after(self.strategy);
+        for _ in strategies {
+            if strategies
+                .get(self.strategy)
+                .is_some_and(|strategy| self.refused.contains(strategy))
             {
-                self.way = after(self.way);
+                self.strategy = after(self.strategy);
             }
         }
     }
 
     /// Whether the upstream rejects all strategies.
     pub(super) fn is_every_way_refused(&self, options: &ContinuationOptions) -> bool {
-        let is_refused = |way: &Strategy| self.refused.contains(way);
-        match options.ways.as_slice() {
+        let is_refused = |strategy: &Strategy| self.refused.contains(strategy);
+        match options.strategies.as_slice() {
             [] => is_refused(&Strategy::Overlap),
-            ways => ways.iter().all(is_refused),
+            strategies => strategies.iter().all(is_refused),
         }
     }
 
@@ -123,11 +123,11 @@ impl Tally {
     /// White space at the end of a prefill is not sent. The model writes it again, and it can take
     /// all tokens of a short answer.
     pub(super) fn is_prefill_blank(&self) -> bool {
-        self.blanks == 1 && self.failed_ways.last() == Some(&Strategy::Prefill)
+        self.blanks == 1 && self.failed_strategies.last() == Some(&Strategy::Prefill)
     }
 
     fn clear_failures(&mut self) {
-        (self.failures, self.brought_nothing) = (0, 0);
+        (self.failures, self.empty_failures) = (0, 0);
         (self.refusals, self.blanks) = (0, 0);
     }
 

@@ -11,9 +11,9 @@ fn run() -> Continuation {
     Continuation::new(ContinuationOptions::default())
 }
 
-fn run_with(ways: Vec<Strategy>) -> Continuation {
+fn run_with(strategies: Vec<Strategy>) -> Continuation {
     Continuation::new(ContinuationOptions {
-        ways,
+        strategies,
         ..ContinuationOptions::default()
     })
 }
@@ -51,7 +51,7 @@ fn cut_at(at: usize) -> Continuation {
 fn a_first_answer_that_parses_is_the_result() {
     let mut run = run();
     let (ask, step) = answer(&mut run, DOCUMENT);
-    assert_eq!((ask.iteration, ask.way), (1, None));
+    assert_eq!((ask.iteration, ask.strategy), (1, None));
     assert_eq!(failure(&step), None);
     assert_eq!(run.outcome(), Some(&Outcome::Complete));
     assert_eq!(run.text(), DOCUMENT);
@@ -73,7 +73,7 @@ fn a_cut_answer_is_kept_and_continued() {
     let part = run.last_valid_complete_part().expect("there is a part");
     serde_json::from_str::<serde_json::Value>(&part).expect("the fallback is valid");
     let ask = run.next().expect("there is more");
-    assert_eq!((ask.iteration, ask.way), (2, Some(Strategy::Overlap)));
+    assert_eq!((ask.iteration, ask.strategy), (2, Some(Strategy::Overlap)));
     assert!(DOCUMENT[..120].ends_with(&ask.overlap) && !ask.overlap.is_empty());
 
     // The document stays cut, so that the next answer is joined to it and not to the closed part.
@@ -144,7 +144,7 @@ fn an_answer_without_json_fails_and_the_prompt_is_sent_again() {
     assert_eq!(failure(&step), Some(&Failure::NoJson));
     let (ask, _) = answer(&mut run, DOCUMENT);
     assert_eq!(
-        (ask.iteration, ask.way),
+        (ask.iteration, ask.strategy),
         (2, None),
         "the caller's own prompt again"
     );
@@ -170,7 +170,10 @@ fn a_model_that_writes_only_white_space_makes_no_progress() {
     let mut run = run();
     for text in ["", "\n    \t \t", "\n"] {
         let (ask, step) = answer(&mut run, text);
-        assert_eq!((ask.way, failure(&step)), (None, Some(&Failure::Empty)));
+        assert_eq!(
+            (ask.strategy, failure(&step)),
+            (None, Some(&Failure::Empty))
+        );
     }
     let failed = Outcome::Failed {
         reason: Reason::NoProgress,
@@ -373,7 +376,7 @@ fn a_character_split_between_answers_is_joined() {
     let document = "{\"river\": \"Düna\", \"rows\": [1]}".as_bytes();
     let at = document.iter().position(|byte| *byte > 127).expect("an ü") + 1;
     let options = ContinuationOptions {
-        ways: vec![Strategy::Prefill],
+        strategies: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     };
     let mut run = Continuation::new(options.clone());
@@ -494,14 +497,14 @@ fn the_next_strategy_is_tried_after_a_failure_and_kept_if_it_works() {
     ]);
     answer(&mut run, r#"{"rows": [{"id": 1}, {"id": 2}, "#);
     let (ask, _) = answer(&mut run, "I cannot do that.");
-    assert_eq!(ask.way, Some(Strategy::Prefill));
+    assert_eq!(ask.strategy, Some(Strategy::Prefill));
     let (ask, _) = answer(&mut run, "I cannot do that either.");
-    assert_eq!(ask.way, Some(Strategy::Overlap));
+    assert_eq!(ask.strategy, Some(Strategy::Overlap));
     let (ask, step) = answer(&mut run, r#"{"rows": [{"id": 3}, {"id": 4"#);
-    assert_eq!(ask.way, Some(Strategy::Remainder));
+    assert_eq!(ask.strategy, Some(Strategy::Remainder));
     assert_eq!(failure(&step), None, "{step:?}");
     assert_eq!(
-        run.next().and_then(|ask| ask.way),
+        run.next().and_then(|ask| ask.strategy),
         Some(Strategy::Remainder)
     );
 }
@@ -514,7 +517,7 @@ fn an_ambiguous_join_is_retried_with_a_longer_overlap() {
     let (first, step) = answer(&mut run, "[0, 0], [0, 0], [1]]");
     assert_eq!(failure(&step), Some(&Failure::Ambiguous), "{step:?}");
     let second = run.next().expect("it is asked again");
-    assert_eq!(second.way, Some(Strategy::Overlap));
+    assert_eq!(second.strategy, Some(Strategy::Overlap));
     assert!(second.overlap.len() > first.overlap.len());
 
     let added = format!("{}[1], [2, 3], [4", second.overlap);
@@ -539,23 +542,30 @@ fn reject(run: &mut Continuation) -> NextCall {
 #[test]
 fn a_rejected_strategy_is_not_tried_again() {
     let options = ContinuationOptions {
-        ways: vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder],
+        strategies: vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder],
         ..ContinuationOptions::default()
     };
     let mut run = Continuation::new(options.clone());
     let (_, first) = answer(&mut run, &DOCUMENT[..120]);
     let ask = run.next().expect("it is cut");
     let refused = run.refused(&ask, "no prefill".to_owned()).expect("a step");
-    assert_eq!((refused.way, refused.tokens), (Some(Strategy::Prefill), 0));
+    assert_eq!(
+        (refused.strategy, refused.tokens),
+        (Some(Strategy::Prefill), 0)
+    );
     assert_eq!((run.iterations(), run.merge_fail_count()), (2, 1));
 
     let resumed = Continuation::resume(options, [&first, &refused]);
     let mut resumed = resumed.expect("all steps are there");
     assert_eq!(resumed.next(), run.next());
     resumed.try_again();
-    for way in [Strategy::Overlap, Strategy::Remainder, Strategy::Overlap] {
+    for strategy in [Strategy::Overlap, Strategy::Remainder, Strategy::Overlap] {
         let ask = resumed.next().expect("it continues");
-        assert_eq!(ask.way, Some(way), "a rejected strategy is remembered");
+        assert_eq!(
+            ask.strategy,
+            Some(strategy),
+            "a rejected strategy is remembered"
+        );
         resumed.try_again();
         answer(&mut resumed, "Sorry.");
     }
@@ -568,13 +578,16 @@ fn if_every_strategy_is_rejected_the_run_ends_with_a_model_error() {
         ..ContinuationOptions::default()
     });
     answer(&mut run, &DOCUMENT[..120]);
-    assert_eq!(reject(&mut run).way, Some(Strategy::Overlap));
-    assert_eq!(reject(&mut run).way, Some(Strategy::Remainder));
+    assert_eq!(reject(&mut run).strategy, Some(Strategy::Overlap));
+    assert_eq!(reject(&mut run).strategy, Some(Strategy::Remainder));
     let reason = reason(&run);
     assert_eq!(reason, Some(Reason::ModelError));
     assert!(run.last_valid_complete_part().is_some());
     run.try_again();
-    assert_eq!(run.next().and_then(|ask| ask.way), Some(Strategy::Overlap));
+    assert_eq!(
+        run.next().and_then(|ask| ask.strategy),
+        Some(Strategy::Overlap)
+    );
 }
 
 #[test]
@@ -732,7 +745,7 @@ fn measured(path: &str) -> Continuation {
     Continuation::new(ContinuationOptions {
         kpi: Kpi::Measured(vec![kpi]),
         kpi_patience: 2,
-        ways: vec![Strategy::Prefill],
+        strategies: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     })
 }
@@ -762,7 +775,7 @@ fn asked_to_measure() -> (Continuation, Step) {
     let mut run = Continuation::new(ContinuationOptions {
         kpi: Kpi::Measured(Vec::new()),
         kpi_patience: 2,
-        ways: vec![Strategy::Prefill],
+        strategies: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     });
     let (_, first) = answer(&mut run, r#"{"title": "T", "rows": [1, 2, "#);
@@ -775,7 +788,10 @@ const ROWS: &str = r#"{"kpis": [{"id": "rows", "json_path": "$.rows[*]", "target
 fn the_model_is_asked_once_which_kpis_to_count() {
     let (mut run, _) = asked_to_measure();
     let (ask, step) = answer(&mut run, ROWS);
-    assert_eq!((ask.wants, ask.way, ask.iteration), (Wants::Kpis, None, 2));
+    assert_eq!(
+        (ask.wants, ask.strategy, ask.iteration),
+        (Wants::Kpis, None, 2)
+    );
     assert_eq!(failure(&step), None);
     let ids: Vec<_> = run.kpis().iter().map(|kpi| kpi.id.clone()).collect();
     assert_eq!(ids, ["rows"], "the title is already complete");
@@ -785,7 +801,7 @@ fn the_model_is_asked_once_which_kpis_to_count() {
 
     let (ask, step) = answer(&mut run, "3, ");
     assert_eq!(
-        (ask.wants, ask.way),
+        (ask.wants, ask.strategy),
         (Wants::Document, Some(Strategy::Prefill))
     );
     assert_eq!(step.progress, Progress::Rose);
@@ -828,7 +844,7 @@ fn an_answer_without_usable_kpis_is_not_a_failure_of_the_run() {
         assert_eq!((run.merge_fail_count(), run.outcome()), (0, None));
         for text in ["3", "3", "3", "3"] {
             let (ask, step) = answer(&mut run, text);
-            assert_eq!(ask.way, Some(Strategy::Prefill));
+            assert_eq!(ask.strategy, Some(Strategy::Prefill));
             assert_eq!(step.progress, Progress::Unknown);
         }
         assert_eq!(run.outcome(), None);
@@ -880,7 +896,7 @@ fn a_limit_of_zero_ends_the_run_at_once() {
 fn ends_at_the_limit_of_iterations() {
     let mut run = Continuation::new(ContinuationOptions {
         max_iterations: 3,
-        ways: vec![Strategy::Prefill],
+        strategies: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     });
     for text in ["[1", ", 2", ", 3"] {
@@ -895,7 +911,7 @@ fn ends_at_the_limit_of_iterations() {
 fn ends_at_the_limit_of_tokens() {
     let mut run = Continuation::new(ContinuationOptions {
         max_output_tokens: Some(20),
-        ways: vec![Strategy::Prefill],
+        strategies: vec![Strategy::Prefill],
         ..ContinuationOptions::default()
     });
     answer(&mut run, "[1");
@@ -1000,7 +1016,7 @@ impl SimulatedAnswer {
         let document = DOCUMENT.as_bytes();
         let upto = |more: usize| (at + more).min(document.len());
         match self {
-            Self::Good(more) => match ask.way {
+            Self::Good(more) => match ask.strategy {
                 None => document[..upto(*more + 2)].to_vec(),
                 // The prefill has no white space at its end.
                 Some(Strategy::Prefill) => {
@@ -1035,12 +1051,12 @@ proptest! {
         max_iterations in 1..40_u32,
         max_failures in 1..5_u32,
     ) {
-        let mut ways = vec![Strategy::Overlap, Strategy::Remainder];
+        let mut strategies = vec![Strategy::Overlap, Strategy::Remainder];
         if prefill {
-            ways.insert(0, Strategy::Prefill);
+            strategies.insert(0, Strategy::Prefill);
         }
         let kpi = if is_measured { Kpi::Measured(Vec::new()) } else { Kpi::Ask };
-        let options = ContinuationOptions { ways, max_failures, max_iterations, kpi, ..ContinuationOptions::default() };
+        let options = ContinuationOptions { strategies, max_failures, max_iterations, kpi, ..ContinuationOptions::default() };
         let mut run = Continuation::new(options.clone());
         let mut steps = Vec::new();
         for reply in &replies {
@@ -1049,7 +1065,7 @@ proptest! {
                         // Any first answer is accepted, and any answer to a prefill, unless it
                         // repeats enough of the document to be recognised. Such wrong answers are
                         // left out.
-                        let is_undetectable = match ask.way {
+                        let is_undetectable = match ask.strategy {
                 None => matches!(reply, SimulatedAnswer::Foreign | SimulatedAnswer::Garbage(_)),
                 Some(Strategy::Prefill) => match reply {
                     SimulatedAnswer::Good(_) => false,
@@ -1105,9 +1121,9 @@ proptest! {
 
 // Prompt markers.
 
-fn marked(ways: Vec<Strategy>) -> Continuation {
+fn marked(strategies: Vec<Strategy>) -> Continuation {
     let mut run = Continuation::new(ContinuationOptions {
-        ways,
+        strategies,
         kpi: Kpi::Off,
         ..ContinuationOptions::default()
     });
@@ -1136,7 +1152,7 @@ fn a_failed_prefill_is_not_sent_again_unchanged() {
     answer(&mut run, &DOCUMENT[..120]);
     let asked: Vec<_> = (0..3)
         .map(|_| answer(&mut run, "").0)
-        .map(|ask| (ask.way, ask.overlap))
+        .map(|ask| (ask.strategy, ask.overlap))
         .collect();
     assert!(
         asked[0] != asked[1] && asked[1] != asked[2] && asked[0] != asked[2],
@@ -1227,14 +1243,14 @@ proptest! {
         at in 0_usize..300,
         name in prop::sample::select(crate::marker::BLOCK_NAMES.to_vec()),
         closes in any::<bool>(),
-        way in prop::sample::select(vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder]),
+        strategy in prop::sample::select(vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder]),
     ) {
-        let mut run = marked(vec![way]);
+        let mut run = marked(vec![strategy]);
         answer(&mut run, &DOCUMENT[..cut]);
         let before = run.text().to_owned();
         let ask = run.next().expect("it is cut");
         let leak = if closes { ask.marker.close(name) } else { ask.marker.open(name) };
-        let repeated = if way == Strategy::Overlap { ask.overlap.as_str() } else { "" };
+        let repeated = if strategy == Strategy::Overlap { ask.overlap.as_str() } else { "" };
         let mut text = format!("{repeated}{}", &DOCUMENT[cut..]);
         let at = at.min(text.len());
         // White space before a marker belongs to the head, where markers are stripped.
@@ -1251,13 +1267,13 @@ proptest! {
     #[test]
     fn a_call_after_a_failure_is_never_the_call_that_failed(
         cut in 1..DOCUMENT.len() - 1,
-        ways in prop::collection::vec(
+        strategies in prop::collection::vec(
             prop::sample::select(vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder]), 0..4),
         answer_chars in prop::option::of(40_usize..4000),
         answers in prop::collection::vec(prop::sample::select(vec!["", "Sorry.", "{\"a\": 1}"]), 1..12),
     ) {
         let mut run = Continuation::new(ContinuationOptions {
-            ways,
+            strategies,
             answer_chars,
             max_failures: 20,
             kpi: Kpi::Off,
@@ -1270,7 +1286,7 @@ proptest! {
                 break;
             }
             let (ask, step) = answer(&mut run, text);
-            let asked = (ask.way, ask.overlap);
+            let asked = (ask.strategy, ask.overlap);
             prop_assert_ne!(Some(&asked), failed.as_ref());
             failed = failure(&step).map(|_| asked);
         }

@@ -72,7 +72,7 @@ pub(crate) fn words(
             &CUT_OFF.around(elements.cut_off, &ask.marker),
         );
     }
-    match ask.way {
+    match ask.strategy {
         Some(Strategy::Remainder) => remainder(&mut text, ask),
         // A call with a prefill has no instructions.
         Some(Strategy::Overlap | Strategy::Prefill) | None => overlap(&mut text, ask),

@@ -142,7 +142,7 @@ pub fn next_call(
 ) -> Result<FittedCall, PromptError> {
     let request = &*with_longer_answer(request, run.short_answers())?;
     let wants_kpis = ask.wants == Wants::Kpis;
-    let Some(base) = run.base().filter(|_| ask.way.is_some() || wants_kpis) else {
+    let Some(base) = run.base().filter(|_| ask.strategy.is_some() || wants_kpis) else {
         return first_call(request, counter, options);
     };
     let tokens = counter.tokens();
@@ -157,7 +157,7 @@ pub fn next_call(
         };
         base.render_with(&options, &measure)
     };
-    if ask.way == Some(Strategy::Prefill) {
+    if ask.strategy == Some(Strategy::Prefill) {
         let window = usize::try_from(options.window).unwrap_or(usize::MAX);
         let budgets = [2, 4, 8, 16].map(|part| window / part);
         let budgets = budgets.into_iter().filter(|it| *it > LEAST_RENDERED);
@@ -320,7 +320,7 @@ pub(super) fn with_words(
 ) -> Result<ChatRequest, RequestError> {
     edited(request, |request| {
         // Only a remainder is a document in the caller's response format.
-        if !ask.way.is_some_and(Strategy::keeps_response_format)
+        if !ask.strategy.is_some_and(Strategy::keeps_response_format)
             && let Some(members) = request.as_object_mut()
         {
             members.remove("response_format");

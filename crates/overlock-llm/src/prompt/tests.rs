@@ -32,9 +32,9 @@ fn found() -> Found {
     Models::default().find("gpt-4o")
 }
 
-fn run_after(text: &str, way: Strategy, kpi: Kpi) -> Continuation {
+fn run_after(text: &str, strategy: Strategy, kpi: Kpi) -> Continuation {
     let mut run = Continuation::new(ContinuationOptions {
-        ways: vec![way],
+        strategies: vec![strategy],
         kpi,
         ..ContinuationOptions::default()
     });
@@ -94,16 +94,16 @@ fn check_snapshot(name: &str, text: &str) {
 
 #[test]
 fn matches_the_snapshots_for_every_strategy_and_place() {
-    for way in [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder] {
+    for strategy in [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder] {
         for (place, end) in CUTS {
             let at = DOCUMENT.find(end).expect(place) + end.len();
-            let run = run_after(&DOCUMENT[..at], way, Kpi::Ask);
+            let run = run_after(&DOCUMENT[..at], strategy, Kpi::Ask);
             let cut = run
                 .base()
                 .and_then(PartialDocument::cut)
                 .expect("it is cut");
             assert_eq!(cut.place.name(), place);
-            check_snapshot(&format!("{}-{place}", way.name()), &shown(&run));
+            check_snapshot(&format!("{}-{place}", strategy.name()), &shown(&run));
         }
     }
 }
@@ -286,7 +286,7 @@ proptest! {
         history in prop::collection::vec(0..400_usize, 0..30),
         window in 200..6_000_u64,
         requested in 1..3_000_u64,
-        way in prop::sample::select(vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder]),
+        strategy in prop::sample::select(vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder]),
         rows in 0..300_usize,
         is_measured: bool,
     ) {
@@ -296,7 +296,7 @@ proptest! {
             &DOCUMENT[..at],
         );
         let kpi = if is_measured { Kpi::Measured(Vec::new()) } else { Kpi::Ask };
-        let run = run_after(&text, way, kpi);
+        let run = run_after(&text, strategy, kpi);
         let Some(ask) = run.next() else { return Ok(()) };
         let mut messages = vec![json!({ "role": "system", "content": "Be brief." })];
         for (index, words) in history.iter().enumerate() {

@@ -39,7 +39,7 @@ pub struct TextContinuation {
     usage: Usage,
     options: TextOptions,
     /// How to ask for the rest.
-    way: Strategy,
+    strategy: Strategy,
     /// Why the run stopped, if not at one of its limits.
     stopped: Option<Reason>,
     marker: Marker,
@@ -108,7 +108,7 @@ impl TextContinuation {
                 output: tokens,
                 cached: None,
             },
-            way: if options.can_prefill {
+            strategy: if options.can_prefill {
                 Strategy::Prefill
             } else {
                 Strategy::Overlap
@@ -130,7 +130,7 @@ impl TextContinuation {
         for step in steps {
             run.iterations += 1;
             if step.is_rejected() {
-                run.way = Strategy::Overlap;
+                run.strategy = Strategy::Overlap;
                 continue;
             }
             run.usage.output = run.usage.output.saturating_add(step.tokens);
@@ -199,7 +199,7 @@ impl TextContinuation {
 
     /// The call for the rest.
     pub(crate) fn next_call(&self, drive: &Drive<'_>) -> Result<FittedCall, PromptError> {
-        if self.way == Strategy::Prefill {
+        if self.strategy == Strategy::Prefill {
             return text_prefill_call(&self.text, drive.request, drive.counter, drive.plan);
         }
         text_call(self, drive.request, drive.counter, drive.plan)
@@ -226,7 +226,7 @@ impl TextContinuation {
     pub(crate) fn next(&self) -> Option<NextCall> {
         (self.is_within_limits() && self.stopped.is_none()).then(|| NextCall {
             iteration: self.iterations + 1,
-            way: Some(self.way),
+            strategy: Some(self.strategy),
             overlap: String::new(),
             wants: Wants::Text,
             marker: self.marker.clone(),
@@ -236,15 +236,17 @@ impl TextContinuation {
     /// Records that the server rejected the call. After a rejected prefill, the next call uses the
     /// overlap; otherwise there is no alternative.
     pub(crate) fn refused(&mut self, ask: &NextCall, message: String) -> Option<Step> {
-        let way = ask.way.filter(|way| *way == Strategy::Prefill);
-        way?;
+        let strategy = ask
+            .strategy
+            .filter(|strategy| *strategy == Strategy::Prefill);
+        strategy?;
         self.iterations += 1;
-        self.way = Strategy::Overlap;
+        self.strategy = Strategy::Overlap;
         let result = StepResult::Failed {
             failure: Failure::Refused { message },
             raw: None,
         };
-        Some(Step::new(self.iterations, way, 0, result))
+        Some(Step::new(self.iterations, strategy, 0, result))
     }
 
     /// Ends the run for a reason that only the caller knows.
@@ -293,7 +295,7 @@ impl TextContinuation {
             Some(_) => Failure::Declined,
             None => Failure::Empty,
         };
-        let (way, result) = match prefill {
+        let (strategy, result) = match prefill {
             Some(prefill) => {
                 let new = prefill.without_blank(&collected.text);
                 (
@@ -305,7 +307,7 @@ impl TextContinuation {
         };
         let step = Step {
             end,
-            ..Step::new(self.iterations, Some(way), tokens, result)
+            ..Step::new(self.iterations, Some(strategy), tokens, result)
         };
         self.stopped = self.stopped_by(&step);
         step

@@ -200,14 +200,14 @@ fn a_rejected_prefill_is_not_sent_again() {
     };
     let first = TextContinuation::first_step("It was ", 7, end);
     let mut run = TextContinuation::resume([&first], options).expect("a text");
-    assert_eq!(run.way, Strategy::Prefill);
+    assert_eq!(run.strategy, Strategy::Prefill);
     let ask = run.next().expect("there is more of it");
     let refused = run
         .refused(&ask, "no prefill".to_owned())
         .expect("the overlap is left");
     let resumed = TextContinuation::resume([&first, &refused], options).expect("a text");
     for run in [run, resumed] {
-        assert_eq!((run.way, run.iterations), (Strategy::Overlap, 2));
+        assert_eq!((run.strategy, run.iterations), (Strategy::Overlap, 2));
         assert!(run.next().is_some());
     }
 }

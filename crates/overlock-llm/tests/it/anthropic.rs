@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::http::{Api, Trial, check_whole, rejected_strategies};
 use crate::runtime;
 
-fn trial(ways: &[Strategy], faults: Vec<Option<Fault>>) -> Trial {
+fn trial(strategies: &[Strategy], faults: Vec<Option<Fault>>) -> Trial {
     Trial {
         api: Api::Anthropic,
         options: ContinuationOptions {
-            ways: ways.to_vec(),
+            strategies: strategies.to_vec(),
             kpi: Kpi::Off,
             ..ContinuationOptions::default()
         },
@@ -64,12 +64,12 @@ fn rivers() -> Value {
 
 #[test]
 fn every_strategy_completes_the_document() {
-    for ways in [
+    for strategies in [
         &[Strategy::Prefill][..],
         &[Strategy::Overlap],
         &[Strategy::Prefill, Strategy::Overlap, Strategy::Remainder],
     ] {
-        check_whole(&trial(ways, Vec::new()).run());
+        check_whole(&trial(strategies, Vec::new()).run());
     }
 }
 
@@ -126,8 +126,8 @@ fn an_unsupported_request_is_never_sent() {
 
 #[test]
 fn a_rejected_prefill_leads_to_another_strategy() {
-    let ways = [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder];
-    let ended = trial(&ways, vec![Some(Fault::RefusesPrefill); 50]).run();
+    let strategies = [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder];
+    let ended = trial(&strategies, vec![Some(Fault::RefusesPrefill); 50]).run();
     check_whole(&ended);
     assert_eq!(rejected_strategies(&ended), [Strategy::Prefill]);
 }

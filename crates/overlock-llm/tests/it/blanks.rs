@@ -27,7 +27,7 @@ fn ended(document: &str, at: usize, api: Api, behaviour: Behaviour) -> TrialResu
         api,
         prefill: PrefillStyle::LastMessage,
         options: ContinuationOptions {
-            ways: vec![Strategy::Prefill],
+            strategies: vec![Strategy::Prefill],
             kpi: Kpi::Off,
             ..ContinuationOptions::default()
         },

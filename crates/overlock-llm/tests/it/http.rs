@@ -302,7 +302,7 @@ fn every_prefill_style_works() {
         let ended = Trial {
             prefill,
             options: ContinuationOptions {
-                ways: vec![Strategy::Prefill],
+                strategies: vec![Strategy::Prefill],
                 kpi: Kpi::Off,
                 ..ContinuationOptions::default()
             },
@@ -319,7 +319,7 @@ fn a_server_without_prefill_support_gets_no_prefill() {
     let ended = Trial {
         prefill: PrefillStyle::None,
         options: ContinuationOptions {
-            ways: vec![Strategy::Prefill, Strategy::Overlap],
+            strategies: vec![Strategy::Prefill, Strategy::Overlap],
             kpi: Kpi::Off,
             ..ContinuationOptions::default()
         },
@@ -356,13 +356,13 @@ fn an_anthropic_model_without_prefill_support_gets_no_prefill() {
 
 #[test]
 fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() {
-    for (way, kept, calls) in [
+    for (strategy, kept, calls) in [
         (Strategy::Overlap, false, 6),
         (Strategy::Remainder, true, 7),
     ] {
         let ended = Trial {
             options: ContinuationOptions {
-                ways: vec![way],
+                strategies: vec![strategy],
                 kpi: Kpi::Off,
                 ..ContinuationOptions::default()
             },
@@ -371,9 +371,9 @@ fn the_overlap_call_drops_the_response_format_and_the_remainder_call_keeps_it() 
         .run();
         let has_format = |request: &Value| request.get("response_format").is_some();
         assert!(has_format(&ended.requests[0]));
-        assert_eq!(ended.calls, calls, "{way:?}");
+        assert_eq!(ended.calls, calls, "{strategy:?}");
         let is_kept = |request: &Value| has_format(request) == kept;
-        assert!(ended.requests[1..].iter().all(is_kept), "{way:?}");
+        assert!(ended.requests[1..].iter().all(is_kept), "{strategy:?}");
     }
 }
 
@@ -423,7 +423,7 @@ pub(crate) fn rejected_strategies(ended: &TrialResult) -> Vec<Strategy> {
         matches!(failure, Failure::Refused { .. })
     };
     let refused = ended.steps.iter().filter(is_refused);
-    refused.filter_map(|step| step.way).collect()
+    refused.filter_map(|step| step.strategy).collect()
 }
 
 #[test]
@@ -438,7 +438,7 @@ fn a_rejected_strategy_is_followed_by_the_next() {
             faults: vec![Some(Fault::RefusesPrefill); 50],
             prefill,
             options: ContinuationOptions {
-                ways: vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder],
+                strategies: vec![Strategy::Prefill, Strategy::Overlap, Strategy::Remainder],
                 kpi: Kpi::Off,
                 ..ContinuationOptions::default()
             },

@@ -184,7 +184,7 @@ fn check_whole(ran: &Played) {
 
 #[test]
 fn every_strategy_completes_the_document() {
-    for way in [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder] {
+    for strategy in [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder] {
         for breath in [(200, 400), (1000, 3000)] {
             let script = Script {
                 document: report(20_000),
@@ -195,20 +195,20 @@ fn every_strategy_completes_the_document() {
             let ran = play(
                 script,
                 ContinuationOptions {
-                    ways: vec![way],
+                    strategies: vec![strategy],
                     ..many_iterations()
                 },
             );
             assert_eq!(
                 ran.run.outcome(),
                 Some(&Outcome::Complete),
-                "{way:?} {breath:?}"
+                "{strategy:?} {breath:?}"
             );
             let (is, should): (serde_json::Value, serde_json::Value) = (
                 serde_json::from_str(ran.run.text()).expect("a complete document is valid"),
                 serde_json::from_str(&ran.document).expect("valid"),
             );
-            assert_eq!(is, should, "{way:?}");
+            assert_eq!(is, should, "{strategy:?}");
         }
     }
 }
@@ -267,7 +267,7 @@ fn every_behaviour_comes_once_before_any_comes_twice() {
     drive(
         &model,
         ContinuationOptions {
-            ways: vec![Strategy::Overlap],
+            strategies: vec![Strategy::Overlap],
             ..many_iterations()
         },
         false,

@@ -80,7 +80,7 @@ def complete(
     system: str | None = None,
     window: int | None = None,
     trim: str = "oldest",
-    ways: Sequence[str] | None = None,
+    strategies: Sequence[str] | None = None,
     max_failures: int = 3,
     max_iterations: int = 50,
     max_output_tokens: int | None = None,
@@ -129,7 +129,7 @@ async def acomplete(
     system: str | None = None,
     window: int | None = None,
     trim: str = "oldest",
-    ways: Sequence[str] | None = None,
+    strategies: Sequence[str] | None = None,
     max_failures: int = 3,
     max_iterations: int = 50,
     max_output_tokens: int | None = None,
@@ -165,7 +165,7 @@ def stream_complete(
     system: str | None = None,
     window: int | None = None,
     trim: str = "oldest",
-    ways: Sequence[str] | None = None,
+    strategies: Sequence[str] | None = None,
     max_failures: int = 3,
     max_iterations: int = 50,
     max_output_tokens: int | None = None,
@@ -203,7 +203,7 @@ def astream_complete(
     system: str | None = None,
     window: int | None = None,
     trim: str = "oldest",
-    ways: Sequence[str] | None = None,
+    strategies: Sequence[str] | None = None,
     max_failures: int = 3,
     max_iterations: int = 50,
     max_output_tokens: int | None = None,
@@ -413,8 +413,8 @@ class _Drive:
         **options: Any,
     ) -> None:
         # An adapter knows the strategies that its provider supports.
-        if options["ways"] is None:
-            options["ways"] = getattr(call, "ways", None)
+        if options["strategies"] is None:
+            options["strategies"] = getattr(call, "strategies", None)
         if window is None:
             window = getattr(call, "window", None)
         self.starts_at_cut = getattr(call, "starts_at_cut", None)

@@ -229,7 +229,7 @@ class Continuation:
     def __new__(
         cls,
         *,
-        ways: Sequence[str] | None = None,
+        strategies: Sequence[str] | None = None,
         max_failures: int = 3,
         max_iterations: int = 50,
         max_output_tokens: int | None = None,

@@ -300,7 +300,7 @@ class NextCall(NamedTuple):
     #: The number of the call, counted from 1.
     iteration: int
     #: ``prefill``, ``overlap`` or ``remainder``; ``None`` for the caller's own prompt.
-    way: str | None
+    strategy: str | None
     #: The end of the document, which the answer should repeat.
     overlap: str
     #: ``document``, ``progress-and-document`` or ``kpis``.

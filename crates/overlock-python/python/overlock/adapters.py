@@ -31,7 +31,7 @@ class openai_chat:
         self._server = server if server is not None and server.prefill != "none" else None
         self._options = options
         #: The strategies for continuing an answer, best first.
-        self.ways = ("prefill", "overlap", "remainder") if self._server else ("overlap", "remainder")
+        self.strategies = ("prefill", "overlap", "remainder") if self._server else ("overlap", "remainder")
         #: The context size of the model, if known.
         self.window = server.window if server is not None else None
 
@@ -75,7 +75,7 @@ class anthropic_messages:
         self._create = client.messages.create
         self._options = options
         #: The strategies for continuing an answer, best first.
-        self.ways = ("prefill", "overlap") if prefill else ("overlap",)
+        self.strategies = ("prefill", "overlap") if prefill else ("overlap",)
 
     def __call__(self, request: dict[str, Any]) -> Any:
         request = dict(request)

@@ -406,7 +406,7 @@ fn continuation(given: &Arguments<'_>) -> Value {
         let ask = run.next().expect("the run has not ended");
         let answer = ModelOutput::new(text.as_bytes(), 10);
         steps.push(run.answered(&ask, &answer).expect("it is awaited"));
-        asked.push(json!([ask.iteration, ask.way, ask.overlap]));
+        asked.push(json!([ask.iteration, ask.strategy, ask.overlap]));
     }
     let outcome = run.outcome();
     json!({

@@ -52,7 +52,7 @@ def test_a_document_in_pieces_of_any_size_comes_out_whole(size: int) -> None:
 
 def test_a_prefilled_answer_goes_on_at_the_cut() -> None:
     model = Model(DOCUMENT, 300)
-    completion = overlock.complete(model, "Bees.", ways=["prefill"])
+    completion = overlock.complete(model, "Bees.", strategies=["prefill"])
     assert completion.json == DOCUMENT
     assert model.requests[1]["messages"][-1]["role"] == "assistant"
 
@@ -307,7 +307,7 @@ def in_pieces(document: str) -> Any:
 
 def test_a_loop_that_was_streamed_stays_in_the_document() -> None:
     document = "[" + ", ".join([ROW] * 100) + "]"
-    run = overlock.Continuation(ways=["overlap"])
+    run = overlock.Continuation(strategies=["overlap"])
     stream = overlock.stream_complete(in_pieces(document), "Rivers.", run=run)
     longest = 0
     for value in stream:
@@ -328,5 +328,5 @@ def test_equal_rows_that_a_schema_requires_are_no_loop() -> None:
         "response_format": {"type": "json_schema", "json_schema": {"name": "rivers", "schema": schema}},
     }
     model = Model(document, 200)
-    completion = overlock.complete(model, request, ways=["prefill"])
+    completion = overlock.complete(model, request, strategies=["prefill"])
     assert completion.json == document

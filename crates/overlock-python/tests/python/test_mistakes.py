@@ -50,7 +50,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: overlock.count_tokens("a", encoding="nope"), overlock.BadRequest, "expected one of o200k_base"),
     (lambda: overlock.count_tokens("a", tokenizer="no/such.json"), FileNotFoundError, "no/such.json"),
     (lambda: overlock.Continuation().answered(wrong, "[1]"), TypeError, "the result of `next`"),
-    (lambda: overlock.Continuation(ways=["nope"]), ValueError, "must be `prefill` or `overlap`"),
+    (lambda: overlock.Continuation(strategies=["nope"]), ValueError, "must be `prefill` or `overlap`"),
     (lambda: overlock.Pipeline("pipeline: ["), overlock.BadPipeline, "pipeline.yaml:1"),
     (lambda: pipeline().run(wrong), TypeError, "`call` must be callable, and `int` is not"),
     (lambda: pipeline().run(str, embed=wrong), TypeError, "`embed` must be callable"),

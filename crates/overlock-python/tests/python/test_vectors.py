@@ -69,7 +69,7 @@ def continuation(answers: list[str]) -> Any:
         ask = run.next()
         assert ask is not None
         steps.append(run.answered(ask, text, tokens=10))
-        asked.append([ask.iteration, ask.way, ask.overlap])
+        asked.append([ask.iteration, ask.strategy, ask.overlap])
     outcome = run.outcome
     return {
         "asked": asked,

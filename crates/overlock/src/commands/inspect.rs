@@ -230,7 +230,7 @@ fn budget_line(budget: &CallBudget) -> String {
 
 fn step_line(recorded: &RecordedStep) -> String {
     let step = &recorded.step;
-    let kind = match step.way {
+    let kind = match step.strategy {
         Some(strategy) => strategy.name(),
         None if step.kpis.is_some() => "kpis",
         None if step.is_correction() => "correct",

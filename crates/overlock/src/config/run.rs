@@ -198,8 +198,8 @@ impl CompleteSettings {
     /// The options of a run with a model, which may support prefill.
     pub(crate) fn options(&self, can_prefill: bool) -> ContinuationOptions {
         let mut options = self.options_for_any();
-        if options.ways.is_empty() {
-            options.ways = strategies_for_prefill(can_prefill);
+        if options.strategies.is_empty() {
+            options.strategies = strategies_for_prefill(can_prefill);
         }
         options
     }
@@ -208,7 +208,7 @@ impl CompleteSettings {
     /// these depend on the model.
     pub(crate) fn options_for_any(&self) -> ContinuationOptions {
         ContinuationOptions {
-            ways: match self.strategy {
+            strategies: match self.strategy {
                 StrategySetting::Auto => Vec::new(),
                 StrategySetting::Prefill => vec![Strategy::Prefill],
                 StrategySetting::Overlap => vec![Strategy::Overlap],

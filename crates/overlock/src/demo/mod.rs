@@ -159,7 +159,7 @@ fn options(script: &Script) -> ContinuationOptions {
     let pieces = script.document.len() / script.breath.0.max(1);
     ContinuationOptions {
         // The result must be identical to the byte, so the repeated text must be exact.
-        ways: vec![Strategy::Overlap],
+        strategies: vec![Strategy::Overlap],
         // Up to half of the answers may add nothing.
         max_iterations: u32::try_from(2 * pieces + 50).unwrap_or(u32::MAX),
         // With very many answers a percentage does not rise each time.

@@ -119,7 +119,7 @@ impl DemoOutput {
     /// Prints the request and how it fits the window.
     fn question(&mut self, call: &DemoCall) -> Result<(), Failure> {
         let overlap = call.ask.overlap.chars().count();
-        let request = match call.ask.way {
+        let request = match call.ask.strategy {
             None => "for the document".to_owned(),
             Some(_) => format!(
                 "for the rest, starting with the last {} characters",

@@ -54,7 +54,7 @@ pub(crate) enum Verdict {
 fn letter(part: Part) -> char {
     match part {
         Part::SystemPrompt => 'S',
-        Part::Question => 'L',
+        Part::LastUserMessage => 'L',
         Part::OpenTurn => 'O',
         Part::Frame => 'F',
         Part::Tools => 'T',
@@ -68,7 +68,7 @@ fn letter(part: Part) -> char {
 fn style(part: Part) -> Style {
     let colour = match part {
         Part::SystemPrompt => AnsiColor::Magenta,
-        Part::Question => AnsiColor::Yellow,
+        Part::LastUserMessage => AnsiColor::Yellow,
         Part::OpenTurn => AnsiColor::BrightYellow,
         Part::Frame => AnsiColor::White,
         Part::Tools => AnsiColor::Red,

@@ -705,7 +705,7 @@ pub(crate) fn wait_for_call(model: &Model, call: usize) {
 fn strategies(run: &Run) -> Vec<String> {
     let answer = run.json();
     let steps = answer["steps"].as_array().expect("a list");
-    let rest = steps.iter().filter_map(|step| step["way"].as_str());
+    let rest = steps.iter().filter_map(|step| step["strategy"].as_str());
     rest.map(str::to_owned).collect()
 }
 
@@ -748,7 +748,10 @@ fn commands_share_strategy_results() {
 
     let learnt = complete(&[]);
     assert!(!learnt.is_empty(), "the answer is cut");
-    assert!(learnt.iter().all(|way| way == "remainder"), "{learnt:?}");
+    assert!(
+        learnt.iter().all(|strategy| strategy == "remainder"),
+        "{learnt:?}"
+    );
     let (overlaps, remainders) = run_pipeline();
     assert!(overlaps == 0 && remainders > 0, "{overlaps} {remainders}");
     assert_eq!(complete(&["--strategy", "overlap"])[0], "overlap");

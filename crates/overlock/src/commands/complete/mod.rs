@@ -279,7 +279,8 @@ impl Complete {
         let (model, request) = (&task.model, &task.request);
         if self.strategy(config) == StrategySetting::Auto {
             let mut options = task.run.options().clone();
-            options.ways = strategies::order(&*store, ServerModel { server, model }, &options.ways);
+            options.strategies =
+                strategies::order(&*store, ServerModel { server, model }, &options.strategies);
             task.run = Continuation::new(options);
         }
         let options = task.run.options();

@@ -57,7 +57,7 @@ impl CallProgress {
     pub(super) fn asking(&mut self, ask: &NextCall, plan: &Plan) {
         self.received = 0;
         self.updated = None;
-        let strategy = ask.way.map_or("prompt", overlock_llm::Strategy::name);
+        let strategy = ask.strategy.map_or("prompt", overlock_llm::Strategy::name);
         self.call = format!(
             "{:>3}  {strategy}, {} tokens in",
             ask.iteration,

@@ -98,7 +98,8 @@ impl Models for PipelineModels<'_> {
         let mut continuation = complete.options(pipeline_model.can_prefill);
         if complete.strategy == StrategySetting::Auto {
             let server_model = pipeline_model.on_server(model);
-            continuation.ways = strategies::order(self.store, server_model, &continuation.ways);
+            continuation.strategies =
+                strategies::order(self.store, server_model, &continuation.strategies);
         }
         Ok(ModelClient {
             backend: pipeline_model.backend.as_ref(),
