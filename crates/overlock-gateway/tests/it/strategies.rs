@@ -112,7 +112,7 @@ async fn configured_strategies_keep_their_order() {
     let own = set.clone();
     let upstream = never_repeats().await;
     let door = door(upstream, None, |settings| {
-        settings.continuation.strategies = own
+        settings.continuation.strategies = own;
     })
     .await;
     for _ in 0..3 {

@@ -22,7 +22,7 @@ const TABLES: [&str; 2] = [include_str!("tables.sql"), include_str!("nodes.sql")
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The pause between two attempts.
-const RETRY_PAUSE: Duration = Duration::from_millis(20);
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Opens a file, and creates the store if `access` says so.
 pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError> {
@@ -131,12 +131,19 @@ fn plain(path: &Path) -> PathBuf {
 
 fn connect_to_write(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(plain(path), flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let mut connection = Connection::open_with_flags(plain(path), flags)?;
+    connection.busy_handler(Some(wait_for_writer))?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     Ok(connection)
+}
+
+/// Waits for another writer. SQLite's own handler soon pauses 100 ms between attempts, and then misses
+/// the short gaps between the transactions of a process that writes without rest.
+fn wait_for_writer(attempts: i32) -> bool {
+    thread::sleep(RETRY_PAUSE);
+    RETRY_PAUSE * attempts.unsigned_abs() < BUSY_TIMEOUT
 }
 
 /// A read-only connection, and what the file contains.
