@@ -238,7 +238,7 @@ function folded(label, content) {
 
 /** The step that is running, or is next; nothing once the run has ended. */
 function currentStep(run) {
-  if (run.ended_at || run.left) return undefined;
+  if (run.ended_at || run.interrupted) return undefined;
   const last = run.trace.at(-1);
   if (!last) return run.graph?.entry;
   return last.error ? last.step_id : last.next;
@@ -283,7 +283,7 @@ export function pipelineVerdict(run) {
     ];
   if (run.outcome === 'cancelled')
     return [`Cancelled in step ${run.step_id}, ${steps}. To resume: `, resume];
-  if (run.left) {
+  if (run.interrupted) {
     const where = run.stopped_at ? ` in step ${run.stopped_at.step_id}` : '';
     return [`Interrupted${where}, ${steps}: the process stopped. To resume: `, resume];
   }

@@ -81,7 +81,7 @@ export async function showRun(frame, { rest, signal }) {
   };
   // A running run shows its duration.
   const tick = setInterval(() => {
-    if (run && !run.ended_at && !run.left && !document.hidden) view.grow(run);
+    if (run && !run.ended_at && !run.interrupted && !document.hidden) view.grow(run);
   }, 1000);
   signal.addEventListener('abort', () => clearInterval(tick));
   const drawSoon = () => {
@@ -113,7 +113,7 @@ export async function showRun(frame, { rest, signal }) {
   /** Shows the state of the connection, or that no more events will arrive. */
   function showLive(state) {
     if (run?.ended_at) showEnd('ended');
-    else if (run?.left) showEnd('interrupted');
+    else if (run?.interrupted) showEnd('interrupted');
     else live(state);
   }
 
@@ -125,13 +125,13 @@ export async function showRun(frame, { rest, signal }) {
     return;
   }
 
-  async function readAgain(left, before) {
+  async function readAgain(interrupted, before) {
     try {
       const fault = run?.upstream_fault;
       const now = await read();
       if (!now) return;
-      run = { ...now, left };
-      run.upstream_fault ??= left ? fault : undefined;
+      run = { ...now, interrupted };
+      run.upstream_fault ??= interrupted ? fault : undefined;
       draw();
       if (before !== outcome(run).word) say(`The run is ${outcome(run).word}`);
       showLive('off');
@@ -147,20 +147,20 @@ export async function showRun(frame, { rest, signal }) {
       Object.assign(run, {
         ended_at: null,
         outcome: null,
-        left: false,
+        interrupted: false,
         error: undefined,
         upstream_fault: undefined,
       });
       showLive('live');
-    } else if (name === 'ended' || name === 'left') {
-      const isKnown = name === 'left' ? run?.left : run?.ended_at === data.ended_at;
-      if (!isKnown) readAgain(name === 'left', run && outcome(run).word);
+    } else if (name === 'ended' || name === 'interrupted') {
+      const isKnown = name === 'interrupted' ? run?.interrupted : run?.ended_at === data.ended_at;
+      if (!isKnown) readAgain(name === 'interrupted', run && outcome(run).word);
       if (run) run.growing = null;
       if (run && name === 'ended') Object.assign(run, data);
       else if (run) run.upstream_fault = data.upstream_fault;
       return name === 'ended' && !isOpenEnded();
     } else if (!run) return false;
-    else if (name === 'asking') Object.assign(run, { asking: data, growing: null, left: false });
+    else if (name === 'asking') Object.assign(run, { asking: data, growing: null, interrupted: false });
     else if (name === 'retrying') {
       if (data.number <= run.steps.length) return false;
       run.asking = { ...run.asking, number: data.number, retrying: data };
@@ -213,7 +213,7 @@ function addAttempt(run, step) {
   run.steps.push(step);
   run.asking = null;
   run.growing = null;
-  run.left = false;
+  run.interrupted = false;
   run.iterations = step.number;
   const input = step.reported?.input ?? step.budget?.input_token_count ?? 0;
   if (step.budget) run.window_assumed = step.budget.basis?.window === 'assumed';
@@ -227,7 +227,7 @@ function addStep(run, event) {
   run.trace.push(event);
   run.answers = 0;
   run.unfinished = undefined;
-  run.left = false;
+  run.interrupted = false;
   Object.assign(run, totalsOf(run.trace), workedTime(run, event));
   say(`Step ${event.step_id} ${event.error ? 'failed' : 'is done'}`);
 }
@@ -235,7 +235,7 @@ function addStep(run, event) {
 /** Adds an answer to an unfinished step of a pipeline. The event of the step has all its answers. */
 function addAnswer(run, answer) {
   run.answers = (run.answers ?? run.unfinished?.usage.length ?? 0) + 1;
-  run.left = false;
+  run.interrupted = false;
   Object.assign(run, withAnswer(run, answer));
   addTokens(run, answer.usage.input, answer.usage.output, answer.window);
   const { cached } = answer.usage;
@@ -515,7 +515,7 @@ function whatHappened(run) {
   if (run.reason === 'cancelled') return `${why} No text had arrived.`;
   if (run.outcome === 'failed' && ['refusal', 'no-json'].includes(run.reason)) return why;
   if (run.outcome === 'failed') return `${why} There is no document.`;
-  if (run.left)
+  if (run.interrupted)
     return run.keyed
       ? 'Interrupted: the client disconnected, or the gateway stopped. A request with the same idempotency key resumes the run.'
       : 'Interrupted: the process stopped before the run ended. What it had recorded is shown.';
@@ -624,7 +624,7 @@ const isOpen = ({ cut, stop }) => Boolean(cut?.offset > 0 || stop);
 
 function incomplete(run, parts) {
   if (run.outcome === 'partial' || run.outcome === 'failed') return failureSection(run, parts);
-  return run.left && run.upstream_fault ? fault(run) : null;
+  return run.interrupted && run.upstream_fault ? fault(run) : null;
 }
 
 /** Why a run is not complete, and what was received nevertheless. */

@@ -42,25 +42,19 @@ const LONGEST_SEARCH = 400;
 /** The fields that show that a run has changed. */
 const CHANGING = ['ended_at', 'outcome', 'iterations', 'output_tokens', 'paused_ms'];
 
-/** The filters: name, label and the states that pass. */
+/** The filters: the state that passes, and its label. */
 const FILTERS = [
-  ['', 'All', ''],
-  ['running', 'Running', 'running'],
-  ['complete', 'Complete', 'complete'],
-  ['partial', 'Partial', 'partial'],
-  ['failed', 'Failed', 'failed'],
-  ['stopped', 'Stopped', 'cancelled,left'],
+  ['', 'All'],
+  ['running', 'Running'],
+  ['complete', 'Complete'],
+  ['partial', 'Partial'],
+  ['failed', 'Failed'],
+  ['cancelled', 'Cancelled'],
+  ['interrupted', 'Interrupted'],
 ];
 
-/** The states of runs at the gateway, and the words for them. */
-const STATES = [
-  ['running', 'running'],
-  ['complete', 'complete'],
-  ['partial', 'partial'],
-  ['failed', 'failed'],
-  ['cancelled', 'cancelled'],
-  ['left', 'interrupted'],
-];
+/** The states of runs at the gateway. */
+const STATES = FILTERS.slice(1).map(([name]) => name);
 
 /** The columns: heading, class, tooltip and short heading. */
 const COLUMNS = [
@@ -189,9 +183,8 @@ export async function showRuns(frame, { parameters, signal }) {
 
   /** The query string of the search. */
   function query(more = {}) {
-    const [, , states] = FILTERS.find(([name]) => name === filter);
     const terms = beginning(searchTerms(searchText), LONGEST_SEARCH);
-    const parameters = Object.entries({ outcome: states, q: terms, ...more });
+    const parameters = Object.entries({ outcome: filter, q: terms, ...more });
     return new URLSearchParams(parameters.filter(([, value]) => value !== '')).toString();
   }
 
@@ -256,9 +249,7 @@ export async function showRuns(frame, { parameters, signal }) {
   }
 
   const matches = (run) => {
-    const { word } = outcome(run);
-    const kind = ['cancelled', 'interrupted'].includes(word) ? 'stopped' : word;
-    if (filter && filter !== kind) return false;
+    if (filter && filter !== stateOf(run)) return false;
     if (matching.has(run.id)) return true;
     // The fields that the gateway searches, and the words that the list shows for them.
     const words = searchText.trim().toLowerCase().split(/\s+/);
@@ -266,7 +257,6 @@ export async function showRuns(frame, { parameters, signal }) {
       run.id,
       names(run),
       ...modelsOf(run),
-      word,
       stateOf(run),
       run.reason,
       run.cut?.path,
@@ -284,10 +274,9 @@ export async function showRuns(frame, { parameters, signal }) {
   /** Whether the search leaves out some runs. */
   const isPart = () => Boolean(filter || searchText.trim());
 
-  const isRunning = (run) => outcome(run).word === 'running';
+  const stateOf = (run) => outcome(run).word;
 
-  /** The state of a run in the totals of the gateway. */
-  const stateOf = (run) => STATES.find(([, word]) => word === outcome(run).word)[0];
+  const isRunning = (run) => stateOf(run) === 'running';
 
   function drawSoon() {
     if (isWaiting) return;
@@ -375,9 +364,9 @@ export async function showRuns(frame, { parameters, signal }) {
 
   /** The totals as a line of text. */
   function totalsText({ looked_at, is_all, priced, unpriced: others, cost, ...tokens }, states) {
-    const present = STATES.filter(([name]) => states[name] > 0);
-    const words = present.map(([name, word]) => `${number(states[name])} ${word}`);
-    const count = present.reduce((sum, [name]) => sum + states[name], 0);
+    const present = STATES.filter((name) => states[name] > 0);
+    const words = present.map((name) => `${number(states[name])} ${name}`);
+    const count = present.reduce((sum, name) => sum + states[name], 0);
     const all = is_all ? counted(looked_at, 'recorded run') : `the last ${number(looked_at)} runs`;
     if (count === 0) return isPart() ? `none of ${all}` : '';
     const what = isPart() ? `${number(count)} of ${all}` : is_all ? counted(count, 'run') : all;
@@ -396,10 +385,10 @@ export async function showRuns(frame, { parameters, signal }) {
 
   function update(run) {
     const before = runs.get(run.id) ?? {};
-    const word = outcome(before).word;
+    const word = stateOf(before);
     runs.set(run.id, { ...before, ...run });
     stale.add(run.id);
-    const now = outcome(runs.get(run.id)).word;
+    const now = stateOf(runs.get(run.id));
     isNew ||= now !== word;
     if (now !== word && now !== 'running')
       say(`Run ${run.id} of ${run.model ?? before.model}: ${now}`);
@@ -421,11 +410,11 @@ export async function showRuns(frame, { parameters, signal }) {
     for (const run of listed) {
       const known = runs.get(run.id);
       // For a run of another gateway, an event may have reported the interruption.
-      const left = Boolean(run.left || (run.elsewhere && known?.left));
+      const interrupted = Boolean(run.interrupted || (run.elsewhere && known?.interrupted));
       if (known) known.isRecorded = true;
-      if (known && CHANGING.every((name) => known[name] === run[name]) && Boolean(known.left) === left)
+      if (known && CHANGING.every((name) => known[name] === run[name]) && Boolean(known.interrupted) === interrupted)
         continue;
-      const merged = { ...(run.pipeline ? {} : known), ...run, left, isRecorded: true };
+      const merged = { ...(run.pipeline ? {} : known), ...run, interrupted, isRecorded: true };
       if (known) update(merged);
       else {
         runs.set(run.id, merged);
@@ -438,11 +427,11 @@ export async function showRuns(frame, { parameters, signal }) {
     if (!data) return;
     const idle = { asking: undefined, retrying: undefined, growing: undefined };
     if (name === 'growing') return grow(data);
-    if (name === 'began') update({ ...data, left: false });
-    else if (name === 'ended') update({ ...data, left: false, ...idle });
-    else if (name === 'left') update({ ...data, left: true, ...idle });
+    if (name === 'began') update({ ...data, interrupted: false });
+    else if (name === 'ended') update({ ...data, interrupted: false, ...idle });
+    else if (name === 'interrupted') update({ ...data, interrupted: true, ...idle });
     else if (name === 'asking' && runs.has(data.run))
-      update({ ...idle, id: data.run, asking: data.number, left: false });
+      update({ ...idle, id: data.run, asking: data.number, interrupted: false });
     else if (name === 'retrying' && runs.has(data.run))
       update({ id: data.run, asking: data.number, retrying: data });
     else if (name === 'step' && runs.has(data.run)) {
@@ -515,7 +504,7 @@ export async function showRuns(frame, { parameters, signal }) {
   const tick = setInterval(() => {
     if (isNew && Date.now() >= nextTotals && !document.hidden) loadTotals();
     for (const run of runs.values()) {
-      if (!run.ended_at && !run.left && run.began_at) {
+      if (!run.ended_at && !run.interrupted && run.began_at) {
         const cell = rows.get(run.id)?.querySelector('.took');
         if (cell) [cell.textContent] = timeTaken(run);
       }
@@ -559,7 +548,7 @@ function remark(run) {
       ? retryingText(run.retrying)
       : run.asking
       ? `attempt ${run.asking}: ${progressText(run.growing)}`
-      : run.elsewhere && !run.ended_at && !run.left
+      : run.elsewhere && !run.ended_at && !run.interrupted
         ? 'perhaps running at another gateway'
         : stopPlace(run);
   const cut =
@@ -638,8 +627,8 @@ function cost(run) {
 }
 
 /** Where a pipeline stopped and why, unless it was resumed. */
-function stopPlace({ outcome, left, stopped_at: at }) {
-  if (!at || !(left || ['failed', 'cancelled'].includes(outcome))) return '';
+function stopPlace({ outcome, interrupted, stopped_at: at }) {
+  if (!at || !(interrupted || ['failed', 'cancelled'].includes(outcome))) return '';
   if (!at.why) return `in ${at.step_id}`;
   return `in ${at.step_id}: ${at.why.length > 120 ? `${beginning(at.why, 119)}…` : at.why}`;
 }

@@ -21,11 +21,11 @@ export function duration(milliseconds) {
 /** How long a run took, until now while it runs, and how long it was paused. */
 export function timeTaken(run) {
   // When a run was interrupted is only known for pipelines.
-  const until = run.ended_at ?? (run.left ? run.last_at : Date.now());
+  const until = run.ended_at ?? (run.interrupted ? run.last_at : Date.now());
   if (!until || !run.began_at) return ['–'];
   const paused = run.paused_ms ?? 0;
   // A killed process may have worked on after its last record.
-  const isLeast = run.paused_at_most || (run.left && !run.ended_at);
+  const isLeast = run.paused_at_most || (run.interrupted && !run.ended_at);
   const text = `${isLeast ? 'at least ' : ''}${duration(until - run.began_at - paused)}`;
   const most = run.paused_at_most ? 'at most ' : '';
   return paused > 0 ? [text, ` and a pause of ${most}${duration(paused)}`] : [text];
@@ -121,7 +121,7 @@ export function outcome(run) {
   // A cancelled run is shown as such even if it has a part of the answer.
   const word =
     (run.reason === 'cancelled' ? 'cancelled' : run.outcome) ||
-    (run.left ? 'interrupted' : 'running');
+    (run.interrupted ? 'interrupted' : 'running');
   const help = word === 'interrupted' ? 'the run has not ended, and no process works on it' : undefined;
   return { word, sign: SIGNS[word], help };
 }
@@ -243,7 +243,7 @@ export function searchTerms(text) {
   const isUnsearchable = (part) => /^stops .* at \S+$|^[\d,]+ older messages? left out$/.test(part);
   const terms = parts.filter((part) => !isUnsearchable(part)).join(' ');
   const reasons = Object.entries(REASONS).map(([name, texts]) => [name, texts[2]]);
-  for (const [name, words] of [['left', 'interrupted'], ...reasons]) {
+  for (const [name, words] of [['interrupted', 'interrupted'], ...reasons]) {
     const rest = terms.slice(words.length);
     if (terms.toLowerCase().startsWith(words.toLowerCase()) && /^(:|$)/.test(rest))
       return name + rest.slice(1);

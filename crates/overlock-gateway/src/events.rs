@@ -101,7 +101,7 @@ pub(crate) enum EventKind {
     Resumed,
     Ended,
     /// The client disconnected, and may retry with the same key.
-    Left,
+    Interrupted,
 }
 
 impl EventKind {
@@ -114,7 +114,7 @@ impl EventKind {
             Self::Answer => "answer",
             Self::Resumed => "resumed",
             Self::Ended => "ended",
-            Self::Left => "left",
+            Self::Interrupted => "interrupted",
         }
     }
 
@@ -125,7 +125,7 @@ impl EventKind {
 
     /// Whether no event follows.
     pub(crate) fn is_last(self) -> bool {
-        matches!(self, Self::Ended | Self::Left)
+        matches!(self, Self::Ended | Self::Interrupted)
     }
 }
 

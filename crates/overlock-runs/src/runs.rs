@@ -52,7 +52,7 @@ pub struct ListedRun<'a> {
     pub unfit: Option<Unfit>,
     /// Whether it is unfinished and, as far as can be known, no process works on it.
     #[serde(skip_serializing_if = "Not::not")]
-    pub left: bool,
+    pub interrupted: bool,
     /// Whether it is unfinished and belongs to another gateway, which may still work on it.
     #[serde(skip_serializing_if = "Not::not")]
     pub elsewhere: bool,
@@ -197,7 +197,7 @@ impl<'a> ListedRun<'a> {
             cut: None,
             iterations: summary.steps,
             pipeline: PipelineRun::pipeline_name(&summary.options),
-            left: false,
+            interrupted: false,
             stopped_at: None,
             elsewhere: false,
             upstream_fault: None,

@@ -17,7 +17,7 @@ const STATES: [&str; 6] = [
     "failed",
     "cancelled",
     "running",
-    "left",
+    "interrupted",
 ];
 
 /// A filter of runs.
@@ -43,7 +43,7 @@ impl RunFilter {
     /// ```
     /// use overlock_runs::RunFilter;
     ///
-    /// assert!(RunFilter::read("cancelled,left", "gpt-4o").is_ok());
+    /// assert!(RunFilter::read("cancelled,interrupted", "gpt-4o").is_ok());
     /// assert!(RunFilter::read("whole", "").is_err());
     /// ```
     pub fn read(states: &str, words: &str) -> Result<Self, StateError> {
@@ -88,7 +88,7 @@ fn state(run: &ListedRun<'_>) -> &'static str {
         // Cancelled runs can be partial or failed.
         Some(_) if run.reason == Some(Reason::Cancelled) => "cancelled",
         Some(outcome) => outcome,
-        None if run.left => "left",
+        None if run.interrupted => "interrupted",
         None => "running",
     }
 }

@@ -266,7 +266,7 @@ impl OneRun {
             reason: None,
             cut: None,
             stopped_at: None,
-            left: false,
+            interrupted: false,
             iterations: 0,
             last_at: None,
             paused_ms: 0,
@@ -305,10 +305,10 @@ impl OneRun {
                 self.polling = Polling::At(Instant::now() + POLL_INTERVAL);
                 return Ok(());
             }
-            None => EventKind::Left,
+            None => EventKind::Interrupted,
         };
         let listed = ListedRun {
-            left: last == EventKind::Left,
+            interrupted: last == EventKind::Interrupted,
             ..listed
         };
         let listed = listed.priced(&self.recorder.pricing);
@@ -366,7 +366,9 @@ impl OneRun {
             EventKind::Began if event.steps == 0 => Some("0"),
             EventKind::Step | EventKind::Answer | EventKind::Resumed => Some(&*number),
             EventKind::Ended => Some(ENDED),
-            EventKind::Began | EventKind::Asking | EventKind::Retrying | EventKind::Left => None,
+            EventKind::Began | EventKind::Asking | EventKind::Retrying | EventKind::Interrupted => {
+                None
+            }
         };
         let before = match event.kind {
             EventKind::Asking
@@ -374,7 +376,7 @@ impl OneRun {
             | EventKind::Step
             | EventKind::Answer
             | EventKind::Resumed => event.steps - 1,
-            EventKind::Began | EventKind::Ended | EventKind::Left => event.steps,
+            EventKind::Began | EventKind::Ended | EventKind::Interrupted => event.steps,
         };
         if before > self.steps && event.kind != EventKind::Began {
             text.lagged();

@@ -210,12 +210,14 @@ impl UnfinishedUsage {
 impl Liveness {
     /// Sets the fields of a listed run that depend on whether a process works on it.
     pub(super) fn mark(self, run: ListedRun<'_>) -> ListedRun<'_> {
-        let left = self == Self::Interrupted;
+        let interrupted = self == Self::Interrupted;
         ListedRun {
-            left,
+            interrupted,
             elsewhere: self == Self::Elsewhere,
             // A run in progress has not stopped anywhere.
-            stopped_at: run.stopped_at.filter(|_| left || run.outcome.is_some()),
+            stopped_at: run
+                .stopped_at
+                .filter(|_| interrupted || run.outcome.is_some()),
             ..run
         }
     }

@@ -158,7 +158,7 @@ impl Recording {
             iterations: self.steps.into(),
             pipeline: None,
             stopped_at: None,
-            left: kind == EventKind::Left,
+            interrupted: kind == EventKind::Interrupted,
             elsewhere: false,
             upstream_fault: self.fault.as_deref().cloned(),
             unfit: self.unfit.as_deref().cloned(),
@@ -487,7 +487,7 @@ impl Recording {
     fn cancel(&mut self) {
         let events = Arc::clone(&self.recorder.events);
         if self.is_keyed() {
-            events.publish(|| self.event(EventKind::Left, None));
+            events.publish(|| self.event(EventKind::Interrupted, None));
             return;
         }
         let outcome = self.unfinished(Reason::Cancelled);

@@ -377,12 +377,12 @@ async fn a_run_with_a_key_is_interrupted_and_resumed() {
         _ = door.chat(&request, &key) => panic!("it is never answered"),
         () = until_called(&door.upstream, 3) => {}
     }
-    let first = all.until("left").await;
+    let first = all.until("interrupted").await;
     let run = first.last().expect("an event").data["id"].clone();
     let path = format!("/api/runs/{}/events", run.as_str().expect("a name"));
     let mut one = EventStream::to(&door.address, &path).await;
-    let received = one.until("left").await;
-    assert_eq!(names(&received), ["began", "step", "step", "left"]);
+    let received = one.until("interrupted").await;
+    assert_eq!(names(&received), ["began", "step", "step", "interrupted"]);
     assert!(one.next().await.is_none());
 
     door.chat(&request, &key).await;
@@ -684,7 +684,10 @@ async fn sends_the_records_of_a_run_of_another_process() {
     store.begin(&run).expect("it is recorded");
     let address = serve_with("http://127.0.0.1:1/v1", Some(store), |_| {}).await;
     let mut one = EventStream::to(&address, &format!("/api/runs/{id}/events")).await;
-    assert_eq!(names(&one.until("left").await), ["began", "left"]);
+    assert_eq!(
+        names(&one.until("interrupted").await),
+        ["began", "interrupted"]
+    );
     assert!(one.next().await.is_none());
 }
 
@@ -710,7 +713,7 @@ async fn a_run_of_another_gateway_is_not_reported_as_interrupted() {
         until_called(&upstream, 2).await;
         let listed = other.get("/api/runs").await.json();
         let run = &listed[0];
-        assert_eq!((run.get("elsewhere"), run.get("left")), (None, None));
+        assert_eq!((run.get("elsewhere"), run.get("interrupted")), (None, None));
         let id = run["id"].as_str().expect("a name").to_owned();
         let path = format!("/api/runs/{id}/events");
         let mut listening = EventStream::to(&other.address, &path).await;
@@ -770,7 +773,7 @@ async fn a_run_whose_gateway_is_gone_is_interrupted_at_once() {
     let listed = async || {
         let [listed, shown] = [door.get("/api/runs").await, door.get(&path).await];
         let [listed, shown] = [listed.json()[0].clone(), shown.json()];
-        let received = |run: &Value| ["left", "elsewhere"].map(|name| run[name] == true);
+        let received = |run: &Value| ["interrupted", "elsewhere"].map(|name| run[name] == true);
         assert_eq!(received(&listed), received(&shown));
         received(&listed)
     };
@@ -778,7 +781,7 @@ async fn a_run_whose_gateway_is_gone_is_interrupted_at_once() {
     let mut one = EventStream::to(&door.address, &format!("{path}/events")).await;
     assert_eq!(names(&one.until("step").await), ["began", "step"]);
     drop(held);
-    assert_eq!(names(&one.until("left").await), ["left"]);
+    assert_eq!(names(&one.until("interrupted").await), ["interrupted"]);
     assert_eq!(listed().await, [true, false]);
     // Its usage counts.
     for path in ["/api/runs", "/api/runs/totals"] {

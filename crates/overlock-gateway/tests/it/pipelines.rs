@@ -55,7 +55,7 @@ async fn lists_the_current_state_of_a_run_of_another_process() {
             assert_eq!(run["pipeline"], "answer_from_code", "{run}");
             assert_eq!(run["outcome"], outcome, "{run}");
             assert_eq!(run["ended_at"].is_null(), outcome.is_null(), "{run}");
-            assert_eq!(run["left"] == true, is_left, "{run}");
+            assert_eq!(run["interrupted"] == true, is_left, "{run}");
         }
     };
     let playing = answer(&stage);
@@ -136,15 +136,21 @@ async fn a_reconnected_subscriber_learns_that_the_run_was_resumed() {
     while one.next().await.expect("an event").data["step_id"] != "manage_budget" {}
     playing.kill();
     // The stream ends at an interruption.
-    assert_eq!(names(&one.until("left").await), ["left"]);
+    assert_eq!(names(&one.until("interrupted").await), ["interrupted"]);
     assert!(one.next().await.is_none());
-    let again = listen(&door, &id, Some("4")).await.until("left").await;
-    assert_eq!(names(&again), ["left"]);
+    let again = listen(&door, &id, Some("4"))
+        .await
+        .until("interrupted")
+        .await;
+    assert_eq!(names(&again), ["interrupted"]);
 
     let playing = stage.resume(&id, ANSWER.replies);
     let mut one = listen(&door, &id, Some("4")).await;
     let began = one.next().await.expect("an event");
-    assert_eq!((&*began.name, &began.data["left"]), ("began", &Value::Null));
+    assert_eq!(
+        (&*began.name, &began.data["interrupted"]),
+        ("began", &Value::Null)
+    );
     playing.end();
     let rest = one.until("ended").await;
     assert_eq!(names(&rest), ["resumed", "answer", "step", "step", "ended"]);
@@ -251,11 +257,11 @@ async fn an_unfinished_run_has_tokens_window_and_cost_of_the_same_calls() {
     let (running, _) = check(&id, 3).await;
     assert_eq!(running["stopped_at"], Value::Null, "{running}");
     playing.kill();
-    let left = one.until("left").await;
+    let left = one.until("interrupted").await;
     let (shown, listed) = check(&id, 3).await;
     let event = &left.last().expect("an event").data;
     for run in [&shown, &listed, event] {
-        assert_eq!(run["left"], true, "{run}");
+        assert_eq!(run["interrupted"], true, "{run}");
         assert_eq!(
             run["stopped_at"]["step_id"],
             shown["trace"]
@@ -270,7 +276,7 @@ async fn an_unfinished_run_has_tokens_window_and_cost_of_the_same_calls() {
     }
     let playing = stage.resume(&id, &LOOP.replies[3..]);
     let (resumed, _) = check(&id, 3).await;
-    assert_eq!(resumed["left"], Value::Null, "{resumed}");
+    assert_eq!(resumed["interrupted"], Value::Null, "{resumed}");
     playing.end();
     let (ended, _) = check(&id, 4).await;
     assert_eq!(ended["outcome"], "complete");

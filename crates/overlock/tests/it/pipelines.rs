@@ -817,7 +817,7 @@ fn the_gateway_follows_a_run_of_another_process() {
     let running = listed(&serving);
     assert_eq!(running["pipeline"], "answer_from_code", "{running}");
     assert_eq!(
-        (&running["outcome"], running.get("left")),
+        (&running["outcome"], running.get("interrupted")),
         (&Value::Null, None),
         "{running}"
     );
@@ -830,9 +830,9 @@ fn the_gateway_follows_a_run_of_another_process() {
         let (status, events) = following.join().expect("no panic");
         assert_eq!(status, 200, "{events}");
         assert_eq!(events.matches("event: step").count(), 4, "{events}");
-        assert!(events.contains("event: left"), "{events}");
+        assert!(events.contains("event: interrupted"), "{events}");
     });
-    assert_eq!(listed(&serving)["left"], true);
+    assert_eq!(listed(&serving)["interrupted"], true);
     model.script().silent_at = None;
     let resumed = overlock(&[&["run", "--resume", &id][..], &arguments].concat(), "");
     assert_eq!(resumed.code, 0, "{resumed:?}");

@@ -955,10 +955,10 @@ for (const name of ['ends', 'brief']) {
     abort: await askBriefly(gateway),
     left: await askBriefly(gateway, { until: 'there was' }),
   };
-  const list = await open(gateway, '#/runs?outcome=stopped');
+  const list = await open(gateway, '#/runs?outcome=cancelled');
   await list.page.getByRole('link', { name: runs.left }).waitFor();
   await counted(list.page.locator('.list tbody tr'), 1, 'cancelled runs');
-  await clean(`stopped runs, ${name}`, list);
+  await clean(`cancelled runs, ${name}`, list);
   await list.page.getByRole('button', { name: 'All', exact: true }).click();
   for (const reason of ['content filter', 'cut off, not continued', 'declined', 'no JSON'])
     await sees(list.page, reason);
@@ -1814,7 +1814,7 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
   equal(await box(page, 'interrupted').textContent(), 'call_summarize_context', 'the interrupted step');
   expect((await figure('Took')).startsWith('at least '), 'the time of the end is unknown');
   await picture('pipeline-left', page);
-  await clean('a pipeline that was left', view);
+  await clean('an interrupted pipeline', view);
   // An open list counts every run exactly once.
   const watched = await open(gateway, '#/runs');
   const counts = watched.page.locator('.summary');
@@ -1827,13 +1827,13 @@ await everywhere('fit', whole, '#/playground/fit', (page) => page.locator('.bar'
     new MutationObserver(note).observe(summary, { childList: true });
   });
   {
-    const list = await open(gateway, '#/runs?outcome=stopped');
+    const list = await open(gateway, '#/runs?outcome=interrupted');
     const row = list.page.locator('.list tbody tr');
     await row.getByText('interrupted').waitFor();
     await list.page.getByRole('searchbox').fill('interrupted');
     await list.page.locator('.summary').getByText('1 interrupted').waitFor();
     await counted(row, 1, 'interrupted runs');
-    await clean('a pipeline that was left, in the list', list);
+    await clean('an interrupted pipeline, in the list', list);
     await list.context.close();
   }
   // A shorter gap is not a pause.
