@@ -1,12 +1,11 @@
-//! Errors for clients, in the format of `OpenAI`.
+//! Errors for clients, in the format of their protocol, or else of `OpenAI`.
 
 use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, RETRY_AFTER};
 use overlock_llm::BackendError;
-use overlock_llm::wire::chat::RequestError;
-use serde_json::{Value, json};
+use overlock_llm::wire::{ErrorBody, Protocol, RequestError};
 
 use crate::reply::{Reply, json_reply};
 use overlock_runs::FaultKind;
@@ -129,14 +128,15 @@ impl ApiError {
         }
     }
 
-    /// The error as JSON.
-    pub(crate) fn to_json(&self) -> Value {
-        json!({ "error": {
-            "message": self.message,
-            "type": self.kind,
-            "param": self.param,
-            "code": self.code,
-        } })
+    /// What the client sees of it.
+    pub(crate) fn body(&self) -> ErrorBody<'_> {
+        ErrorBody {
+            status: self.status.as_u16(),
+            kind: self.kind,
+            code: self.code,
+            param: self.param.as_deref(),
+            message: &self.message,
+        }
     }
 
     /// The code of the error, or else its type.
@@ -146,7 +146,12 @@ impl ApiError {
 
     /// The error as a reply, with its name as an extension.
     pub(crate) fn into_reply(self) -> Reply {
-        let mut reply = json_reply(self.status, &self.to_json());
+        self.into_reply_in(Protocol::ChatCompletions)
+    }
+
+    /// The same, in the shape of a protocol.
+    pub(crate) fn into_reply_in(self, protocol: Protocol) -> Reply {
+        let mut reply = json_reply(self.status, &protocol.error(&self.body()));
         reply.extensions_mut().insert(ErrorName(self.name()));
         if let Some(wait) = self.retry_after {
             // The header has whole seconds, so the time is rounded up.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::HeaderMap;
 use overlock_llm::Usage;
-use serde_json::Value;
+use overlock_llm::wire::AnswerSummary;
 
 use crate::totals::{RequestTotals, UsageTotals};
 use crate::trace::{Called, RequestTrace};
@@ -70,11 +70,15 @@ impl RequestStats {
         }
     }
 
-    /// Sets the answer, a completion with the usage of all its calls, its outcome, and the usage of
-    /// the calls after the first.
-    pub(crate) fn answered(&self, answer: &Value, outcome: &'static str, continued: UsageTotals) {
-        let usage = Usage::of_completion(answer).unwrap_or_default();
-        self.ended(usage, outcome, continued);
+    /// Sets the answer, its outcome, the usage of all its calls, and that of the calls after the
+    /// first.
+    pub(crate) fn answered(
+        &self,
+        answer: &AnswerSummary<'_>,
+        outcome: &'static str,
+        continued: UsageTotals,
+    ) {
+        self.ended(answer.usage.unwrap_or_default(), outcome, continued);
         if let Some(trace) = &self.trace {
             trace.answered(answer);
         }
@@ -89,7 +93,7 @@ impl RequestStats {
     }
 
     /// Sets a replayed answer, which has no usage.
-    pub(crate) fn replayed(&self, answer: &Value, outcome: &'static str) {
+    pub(crate) fn replayed(&self, answer: &AnswerSummary<'_>, outcome: &'static str) {
         self.totals().outcome = Some(outcome);
         if let Some(trace) = &self.trace {
             trace.answered(answer);

@@ -1,6 +1,6 @@
 //! The usage of all calls for one answer.
 
-use overlock_llm::wire::chat::add_usage;
+use overlock_llm::wire::Protocol;
 use overlock_llm::{Step, Usage};
 use serde_json::Value;
 
@@ -70,10 +70,10 @@ impl UsageTotals {
     }
 
     /// The usage of the first call, with these calls added to it.
-    pub(crate) fn added_to(&self, first: &Value) -> Value {
+    pub(crate) fn added_to(&self, first: &Value, protocol: Protocol) -> Value {
         match self.calls {
             0 => first.clone(),
-            _ => add_usage(first, self.usage),
+            _ => protocol.add_usage(first, self.usage),
         }
     }
 }
@@ -99,7 +99,7 @@ mod tests {
             "prompt_tokens_details": { "cached_tokens": 4 },
         });
         let mut totals = UsageTotals::default();
-        assert_eq!(totals.added_to(&first), first);
+        assert_eq!(totals.added_to(&first, Protocol::ChatCompletions), first);
         let mut add = |output, cached| {
             let usage = |output| Usage {
                 input: 100,
@@ -112,7 +112,7 @@ mod tests {
         add(5, None);
         add(6, Some(3));
         assert_eq!(
-            totals.added_to(&first),
+            totals.added_to(&first, Protocol::ChatCompletions),
             json!({
                 "prompt_tokens": 210, "completion_tokens": 31, "total_tokens": 241,
                 "prompt_tokens_details": { "cached_tokens": 7 },

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::{HeaderMap, Uri};
+use overlock_llm::wire::AnswerSummary;
 use overlock_llm::{BackendError, Usage};
 use overlock_runs::{Attributes, Exporter, FaultKind, Kind, Moment, Span, TraceContext, shortened};
-use serde_json::Value;
 
 use crate::demo;
 use crate::metrics::CHAT;
@@ -198,8 +198,9 @@ impl RequestTrace {
     }
 
     /// Sets the answer that the client got.
-    pub(crate) fn answered(&self, answer: &Value) {
-        self.state().answer = Some(AnswerInfo::of(answer));
+    pub(crate) fn answered(&self, answer: &AnswerSummary<'_>) {
+        let info = AnswerInfo::new(answer.model, answer.finishes.iter().copied());
+        self.state().answer = Some(info);
     }
 
     /// Sets the error that occurred after the head of the reply was sent.
@@ -254,16 +255,6 @@ impl RequestTrace {
 const LEFT: &str = "client_left";
 
 impl AnswerInfo {
-    /// The figures of a completion.
-    pub(crate) fn of(answer: &Value) -> Self {
-        let choices = answer.get("choices").and_then(Value::as_array);
-        let finishes = choices.into_iter().flatten();
-        Self::new(
-            answer.get("model").and_then(Value::as_str),
-            finishes.filter_map(|choice| choice.get("finish_reason")?.as_str()),
-        )
-    }
-
     /// The name of a model, and the finish reasons of its choices.
     pub(crate) fn new<'a>(model: Option<&str>, finishes: impl Iterator<Item = &'a str>) -> Self {
         let finishes = finishes.take(MOST_FINISHES);

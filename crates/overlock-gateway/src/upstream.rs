@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hyper::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
+use overlock_llm::wire::Protocol;
 use overlock_llm::{BackendError, Body, CallFailure, Http, Peer, below};
 use serde_json::Value;
 
@@ -51,9 +52,6 @@ static BODY_HEADERS: [HeaderName; 5] = [
     header::DATE,
     header::SET_COOKIE,
 ];
-
-/// The path of chat requests below a base address.
-pub(crate) const CHAT_PATH: &str = "/chat/completions";
 
 impl Upstream {
     /// The base URL.
@@ -135,11 +133,11 @@ impl Client {
     }
 }
 
-/// The reply to a request whose upstream call failed. An error in the shape that `OpenAI` clients
-/// know is forwarded.
-pub(crate) fn failure_reply(peer: &Peer, failure: CallFailure) -> Reply {
+/// The reply to a request whose upstream call failed. An error in the shape that clients know is
+/// forwarded.
+pub(crate) fn failure_reply(peer: &Peer, failure: CallFailure, protocol: Protocol) -> Reply {
     let Some(refused) = failure.refused else {
-        return ApiError::from(failure.error).into_reply();
+        return ApiError::from(failure.error).into_reply_in(protocol);
     };
     let value: Option<Value> = serde_json::from_slice(&refused.body).ok();
     let known = value.filter(|value| value.get("error").is_some_and(Value::is_object));
@@ -152,7 +150,8 @@ pub(crate) fn failure_reply(peer: &Peer, failure: CallFailure) -> Reply {
             error => error.to_string(),
         };
         let message = format!("the upstream answered {}: {reason}", refused.status);
-        ApiError::new(refused.status, "upstream_error", message).into_reply()
+        let error = ApiError::new(refused.status, "upstream_error", message);
+        error.into_reply_in(protocol)
     };
     forward_headers(&refused.headers, reply.headers_mut());
     reply

@@ -19,14 +19,14 @@ use crate::sizing::Sizing;
 use crate::strategy_history::{StrategyResults, StrategyTally};
 use crate::streaming_answer::StreamingAnswer;
 use crate::text::TextContinuation;
-use crate::wire::chat::ChatRequest;
+use crate::wire::WireRequest;
 
 /// The upstream, the request and the limits that a run is driven with.
 pub struct Drive<'a> {
     /// The upstream.
     pub backend: &'a dyn Backend,
     /// The caller's request.
-    pub request: &'a ChatRequest,
+    pub request: &'a dyn WireRequest,
     /// Counts tokens for the model.
     pub counter: &'a ChatCounter<'a>,
     /// How calls are planned into the window.

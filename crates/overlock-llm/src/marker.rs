@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use crate::wire::chat::ChatRequest;
+use crate::wire::WireRequest;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -40,8 +40,8 @@ impl Marker {
     }
 
     /// The marker for a request. A resumed run has the same one.
-    pub(crate) fn of_request(request: &ChatRequest) -> Self {
-        Self::from_seed(request.clone().into_value().to_string().as_bytes())
+    pub(crate) fn of_request(request: &dyn WireRequest) -> Self {
+        Self::from_seed(request.to_value().to_string().as_bytes())
     }
 
     /// The line that opens a block.

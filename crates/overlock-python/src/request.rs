@@ -1,6 +1,7 @@
 //! Converts chat requests from and to Python objects.
 
-use overlock_llm::wire::chat::{ChatRequest, RequestError};
+use overlock_llm::wire::RequestError;
+use overlock_llm::wire::chat::ChatRequest;
 use pyo3::prelude::*;
 use serde::Serialize;
 

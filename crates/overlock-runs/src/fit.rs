@@ -2,7 +2,7 @@
 
 use overlock_budget::{
     ChatCounter, Extras, FlexError, Found, Part, Plan, PlanError, PlanOptions, PlannedPart,
-    Provenance, Trim, least_parts, plan,
+    Provenance, Request, Trim, least_parts, plan,
 };
 use overlock_llm::wire::chat::{ChatRequest, rewrite_text};
 use serde::Serialize;
@@ -271,7 +271,7 @@ impl Refused<'_> {
 impl Least {
     /// Reduces a request to its required parts, with a margin of so many tokens.
     pub fn of(
-        request: &ChatRequest,
+        request: &dyn Request,
         extras: &Extras<'_>,
         counter: &ChatCounter<'_>,
         options: &PlanOptions,

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use overlock_budget::{ChatTemplateError, PlanError, TokenizerFileError};
 use overlock_json::NoJson;
-use overlock_llm::wire::chat::RequestError;
+use overlock_llm::wire::RequestError;
 use overlock_llm::{BackendError, DriveError};
 use overlock_pipeline::RepositoryError;
 use overlock_runs::TracesError;

@@ -1,7 +1,7 @@
 //! Decides how one choice of an answer ends, and continues what is cut of it.
 
 use overlock_llm::assembler::{ChoiceParts, PartState, PartText};
-use overlock_llm::wire::chat::FinalChoice;
+use overlock_llm::wire::FinalChoice;
 use overlock_llm::{Outcome, Reason, StepEnd};
 use overlock_runs::{Part, unfinished};
 
@@ -52,7 +52,7 @@ impl ResponseRun {
         let mut calls = Vec::new();
         let last = choice.calls.len().saturating_sub(1);
         for (call, arguments) in choice.calls.iter_mut().enumerate() {
-            let tool = self.wire.tool(index, Some(call)).to_owned();
+            let tool = self.wire.tool(index, Some(call));
             let target = AnswerPart {
                 part: Part::new(index, Some(call)),
                 tool: Some(&tool),
@@ -66,7 +66,7 @@ impl ResponseRun {
             ending.set_withheld();
         }
         if let Some(arguments) = &choice.function {
-            let tool = self.wire.tool(index, None).to_owned();
+            let tool = self.wire.tool(index, None);
             let tool = Some(tool.as_str());
             let target = AnswerPart { part, tool };
             let compared = self.compared(target, arguments.state(), arguments.text());

@@ -16,7 +16,6 @@ use crate::gateway::Gateway;
 use crate::reply::whole;
 use crate::request_stats::RequestStats;
 use crate::secrets::secrets_of;
-use crate::upstream::CHAT_PATH;
 
 /// A chat request that is being answered.
 pub(super) struct RequestContext {
@@ -69,7 +68,10 @@ impl RequestContext {
         body: Bytes,
     ) -> impl Future<Output = Result<Response, CallFailure>> + use<'_> {
         let client = &self.gateway.client;
-        let address = (self.base.as_str(), &*self.with_query(CHAT_PATH));
+        let address = (
+            self.base.as_str(),
+            &*self.with_query(self.params.protocol.path()),
+        );
         let request = client.request(Method::POST, address, self.call_headers(), whole(body));
         let call = request.map(|it| client.http.call(&client.peer, it, Some(self.deadline)));
         // An `async fn` would hold the request while it waits.

@@ -128,7 +128,7 @@ impl PartCalls<'_> {
         };
         let drive = Drive {
             backend: &backend,
-            request: &request,
+            request: &*request,
             counter: context.params.counter(),
             plan: &plan,
             deadline: Some(&context.deadline),

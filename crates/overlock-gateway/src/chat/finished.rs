@@ -6,7 +6,7 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderValue};
 use overlock_json::Comparison;
-use overlock_llm::wire::chat::chunks;
+use overlock_llm::wire::Protocol;
 use overlock_llm::{Outcome, Reason};
 use overlock_runs::to_json;
 use serde::{Deserialize, Serialize};
@@ -62,10 +62,12 @@ impl FinishedAnswer {
             return Err(ApiError::upstream(refusal).with_code("schema_violation"));
         }
         let mut answer = if params.is_streamed {
-            let events = chunks(&self.completion).into_iter();
-            let events = events.filter(|event| params.wants_usage || event.get("usage").is_none());
-            let events: Vec<String> = events.map(|event| format!("data: {event}\n\n")).collect();
-            event_stream(whole(events.concat() + &self.end_of_stream()))
+            let protocol = params.protocol;
+            let events = protocol.events(&self.completion, params.wants_usage);
+            let events = events.iter().flat_map(|event| protocol.frame(event));
+            let mut stream: Vec<u8> = events.collect();
+            stream.extend(self.end_of_stream(protocol).into_bytes());
+            event_stream(whole(stream))
         } else {
             let original = original.filter(|_| !self.is_changed);
             let body = original.unwrap_or_else(|| self.completion.to_string().into());
@@ -93,7 +95,7 @@ impl FinishedAnswer {
 
     /// The last lines of a stream. Its headers were sent before its first byte, so a comment says
     /// the same.
-    pub(super) fn end_of_stream(&self) -> String {
+    pub(super) fn end_of_stream(&self, protocol: Protocol) -> String {
         let (outcome, calls) = (self.outcome.name(), self.continuations);
         let reason = self
             .outcome
@@ -101,9 +103,10 @@ impl FinishedAnswer {
             .map(|it| format!(" reason={}", it.name()));
         let schema = self.comparison.name().map(|it| format!(" schema={it}"));
         format!(
-            ": overlock outcome={outcome} continuations={calls}{}{}\n\ndata: [DONE]\n\n",
+            ": overlock outcome={outcome} continuations={calls}{}{}\n\n{}",
             reason.unwrap_or_default(),
-            schema.unwrap_or_default()
+            schema.unwrap_or_default(),
+            protocol.end_of_stream()
         )
     }
 }

@@ -4,7 +4,7 @@
 //! that is neither what was asked for nor complete is recorded with the reason.
 
 use overlock_llm::assembler::{Delivery, PartKind, PartState, PartText};
-use overlock_llm::wire::chat::is_normal_end;
+use overlock_llm::wire::is_normal_end;
 use overlock_llm::{
     Continuation, Failure, ModelOutput, Outcome, Reason, Step, StepEnd, StepResult,
     TextContinuation,

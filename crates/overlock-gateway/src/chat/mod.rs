@@ -24,6 +24,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
+use overlock_llm::wire::Protocol;
 use tokio::time::Instant;
 
 use crate::demo;
@@ -40,6 +41,7 @@ use run::{ChatRun, Source};
 pub(crate) struct IncomingRequest {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) stats: Arc<RequestStats>,
+    pub(crate) protocol: Protocol,
     pub(crate) headers: HeaderMap,
     pub(crate) query: Option<String>,
     /// When it has to be answered.
@@ -49,7 +51,8 @@ pub(crate) struct IncomingRequest {
 impl IncomingRequest {
     /// Parses the request and plans it into the window.
     pub(crate) fn read(self, text: Bytes) -> Result<Box<ChatRun>, ApiError> {
-        let (params, request) = ChatParams::read(&self.gateway, &self.headers, text)?;
+        let (params, request) =
+            ChatParams::read(&self.gateway, &self.headers, text, self.protocol)?;
         let planned = params.fit(request, Share::Most);
         let upstream = &self.gateway.settings.upstream;
         let address = upstream.base.as_deref();
@@ -127,8 +130,9 @@ pub(crate) async fn answer(mut run: Box<ChatRun>) -> Result<Reply, ApiError> {
         static DROPPED: HeaderName = HeaderName::from_static("x-overlock-dropped-messages");
         headers.insert(&DROPPED, HeaderValue::from(run.dropped));
     }
+    let protocol = run.context.params.protocol;
     let reply = run.reply(source).await;
-    let mut reply = reply.unwrap_or_else(ApiError::into_reply);
+    let mut reply = reply.unwrap_or_else(|error| error.into_reply_in(protocol));
     reply.headers_mut().extend(headers);
     Ok(reply)
 }
@@ -176,7 +180,8 @@ impl ChatRun {
                 let (stats, outcome) = (&self.context.stats, finished.outcome.name());
                 stats.unfinished(outcome);
                 if finished.refusal.is_none() {
-                    stats.replayed(&finished.completion, outcome);
+                    let protocol = self.context.params.protocol;
+                    stats.replayed(&protocol.summary(&finished.completion), outcome);
                 }
                 finished.into_reply(&self.context.params, None, &HeaderMap::new())
             }
@@ -204,6 +209,7 @@ mod tests {
         let incoming = IncomingRequest {
             gateway,
             stats: Arc::new(RequestStats::default()),
+            protocol: Protocol::ChatCompletions,
             headers: HeaderMap::new(),
             query: None,
             deadline: Instant::now(),

@@ -2,9 +2,8 @@
 
 use bytes::Bytes;
 use overlock_llm::assembler::Delta;
-use overlock_llm::wire::chat::ChatEncoder;
+use overlock_llm::wire::WireEncoder;
 use overlock_runs::Part;
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::reply::KEEP_ALIVE;
@@ -23,14 +22,11 @@ impl Out {
         matches!(self, Self::Stream(_))
     }
 
-    pub(super) async fn event(&self, value: &Value) {
-        if self.is_stream() {
-            self.send(format!("data: {value}\n\n").into()).await;
-        }
-    }
-
-    pub(super) async fn send(&self, bytes: Bytes) {
-        if let Self::Stream(out) = self {
+    pub(super) async fn send(&self, bytes: impl Into<Bytes>) {
+        let bytes = bytes.into();
+        if let Self::Stream(out) = self
+            && !bytes.is_empty()
+        {
             // A client that disconnects drops this future too.
             let _ = out.send(bytes).await;
         }
@@ -48,12 +44,12 @@ impl Out {
 /// Streams the text of one part.
 pub(super) struct PartOut {
     pub(super) out: Out,
-    pub(super) encoder: ChatEncoder,
+    pub(super) encoder: Box<dyn WireEncoder>,
     pub(super) part: Part,
 }
 
 impl PartOut {
-    pub(super) async fn send(&self, text: &str) {
+    pub(super) async fn send(&mut self, text: &str) {
         let delta = match self.part.tool_call {
             None => Delta::Text(text),
             Some(call) => Delta::ToolArguments {
@@ -61,10 +57,9 @@ impl PartOut {
                 text,
             },
         };
-        if !text.is_empty()
-            && let Some(event) = self.encoder.encode(self.part.choice, delta)
-        {
-            self.out.event(&event).await;
+        if self.out.is_stream() && !text.is_empty() {
+            let events = self.encoder.encode(self.part.choice, delta);
+            self.out.send(events).await;
         }
     }
 }

@@ -10,7 +10,7 @@ use overlock_budget::{
     ChatCounter, Extras, FlexError, PlanError, PlanOptions, Scale, Trim, plan, plan_least,
 };
 use overlock_json::{BoundedSchema, Comparison, required_members};
-use overlock_llm::wire::chat::ChatRequest;
+use overlock_llm::wire::{Protocol, ToolParameters, WireRequest};
 use overlock_llm::{CallFailure, ContinuationOptions, Strategy};
 use overlock_runs::{AnswerLimit, Basis, CallBudget, Least, Unfit};
 use serde_json::Value;
@@ -23,6 +23,7 @@ use crate::model_cache::CachedModel;
 /// What a chat request and its headers ask for.
 #[derive(Clone)]
 pub(crate) struct ChatParams {
+    pub(super) protocol: Protocol,
     /// The original request. It is parsed again where its members are needed, because the parsed
     /// form takes several times the memory while the upstream answers.
     pub(super) text: Bytes,
@@ -73,17 +74,16 @@ pub(super) struct ToolRules {
 }
 
 impl ToolRules {
-    fn of((name, parameters, is_strict): (&str, &Value, bool)) -> Option<Arc<Self>> {
-        let schema = if is_strict {
-            parameters.clone()
+    fn of(tool: &ToolParameters<'_>) -> Option<Arc<Self>> {
+        let schema = if tool.is_strict {
+            tool.schema.clone()
         } else {
-            required_members(parameters)?
+            required_members(tool.schema)?
         };
-        let name = name.to_owned();
         Some(Arc::new(Self {
-            name,
+            name: tool.name.to_owned(),
             schema,
-            is_strict,
+            is_strict: tool.is_strict,
         }))
     }
 
@@ -136,25 +136,22 @@ impl ChatParams {
         gateway: &Gateway,
         headers: &HeaderMap,
         text: Bytes,
-    ) -> Result<(Self, ChatRequest), ApiError> {
+        protocol: Protocol,
+    ) -> Result<(Self, Box<dyn WireRequest>), ApiError> {
         let settings = &gateway.settings;
-        let request = ChatRequest::from_json(text_of(&text)?)?;
+        let request = protocol.read_request(text_of(&text)?)?;
         let Some(model) = request.model().map(str::to_owned) else {
             return Err(ApiError::invalid("`model` is missing: it must be a string")
                 .with_param("model")
                 .with_code("missing_required_parameter"));
         };
-        let stream = request.members().get("stream");
-        if stream.is_some_and(|it| !it.is_null() && !it.is_boolean()) {
-            return Err(ApiError::invalid("`stream` must be true or false").with_param("stream"));
-        }
         let schema = match request.document_schema() {
             None => None,
             Some((schema, is_strict)) => {
                 let bounded = BoundedSchema::new(schema.clone()).map_err(|error| {
                     ApiError::invalid(error.to_string())
                         .with_code("schema_too_large")
-                        .with_param("response_format")
+                        .with_param(protocol.names().format)
                 })?;
                 Some(DocumentSchema {
                     bounded: Arc::new(bounded),
@@ -163,19 +160,21 @@ impl ChatParams {
             }
         };
         let params = Self {
+            protocol,
             text,
             known: gateway.model_cache.get(settings, &model),
             model,
-            is_streamed: request.is_streamed(),
+            is_streamed: request.is_streamed()?,
             wants_usage: request.wants_usage(),
             is_json: request.wants_json(),
             schema,
             tools: request
                 .tool_parameters()
+                .iter()
                 .filter_map(ToolRules::of)
                 .collect(),
             continues: continues(headers)?,
-            requested: request.requested(),
+            requested: request.outline().requested,
             max_total_tokens: max_total_tokens(headers, settings.max_total_tokens)?,
             strategies: OnceLock::new(),
             scaled: None,
@@ -201,8 +200,8 @@ impl ChatParams {
     }
 
     /// The parsed request.
-    pub(super) fn request(&self) -> Result<ChatRequest, ApiError> {
-        Ok(ChatRequest::from_json(text_of(&self.text)?)?)
+    pub(super) fn request(&self) -> Result<Box<dyn WireRequest>, ApiError> {
+        Ok(self.protocol.read_request(text_of(&self.text)?)?)
     }
 
     /// Counts this request and the calls for the rest of its answer.
@@ -225,7 +224,7 @@ impl ChatParams {
     /// Plans the request into the window of its model.
     pub(super) fn fit(
         &self,
-        request: ChatRequest,
+        request: Box<dyn WireRequest>,
         share: Share,
     ) -> Result<PlannedRequest, Unanswered> {
         let CachedModel {
@@ -235,17 +234,17 @@ impl ChatParams {
         } = &*self.known;
         let (counter, extras) = (self.counter(), Extras::default());
         let planned = match share {
-            Share::Most => plan(&request, &extras, counter, options),
-            Share::Least => plan_least(&request, &extras, counter, options),
+            Share::Most => plan(&*request, &extras, counter, options),
+            Share::Least => plan_least(&*request, &extras, counter, options),
         };
         let error = match planned {
             Ok(plan) => {
                 let limit = AnswerLimit::of(self.requested, &plan);
-                let forwarded = request.forwarded(&plan);
+                let forwarded = request.forwarded(text_of(&self.text)?, &plan);
                 return Ok(PlannedRequest {
                     budget: CallBudget::of(&plan, found).with_limit(limit),
                     dropped: plan.dropped_messages.len(),
-                    body: forwarded.map_or(self.text.clone(), |it| it.to_string().into()),
+                    body: forwarded.map_or(self.text.clone(), Bytes::from),
                 });
             }
             Err(error) => error,
@@ -254,8 +253,8 @@ impl ChatParams {
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             return Err(ApiError::new(status, "server_error", error.to_string()).into());
         };
-        let basis = Basis::of(counter.name(), counter.provenance(&request), found);
-        let least = Least::of(&request, &extras, counter, options, *gap);
+        let basis = Basis::of(counter.name(), counter.provenance(&*request), found);
+        let least = Least::of(&*request, &extras, counter, options, *gap);
         let limit = AnswerLimit {
             asked: self.requested,
             sent: None,

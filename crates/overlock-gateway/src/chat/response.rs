@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use hyper::header::HeaderMap;
 use overlock_llm::assembler::{Assembler, ChoiceParts, UnsentOnly};
-use overlock_llm::wire::chat::{
-    ChatEvent, ChatResponse, FinalChoice, chunks, has_output, read_usage, usage_object,
-};
+use overlock_llm::wire::{FinalChoice, Protocol, WireAnswer, WireEvent};
 use overlock_llm::{BackendError, Outcome, Reason, Response, SseReader, SurrogateBuffer, Usage};
 use overlock_runs::to_json;
 use serde_json::Value;
@@ -35,7 +33,7 @@ const MOST_BUFFERED: usize = 16;
 pub(super) struct ResponseRun {
     pub(super) run: Box<ChatRun>,
     pub(super) out: Out,
-    pub(super) wire: ChatResponse,
+    pub(super) wire: Box<dyn WireAnswer>,
     pub(super) assembler: Assembler,
     pub(super) totals: UsageTotals,
     /// How the answer ended: the outcome of its first part that is not complete.
@@ -66,7 +64,7 @@ pub(super) async fn resumed(run: Box<ChatRun>, first: Value) -> Result<Reply, Ap
         return response.reply(None, &HeaderMap::new()).await;
     }
     Ok(stream_of(run, async move |mut response| {
-        for event in chunks(&first) {
+        for event in response.protocol().events(&first, true) {
             let event = response.wire.read_event(event.to_string().into_bytes());
             response.forward(event.expect("a value is JSON")).await;
         }
@@ -83,7 +81,10 @@ fn stream_of<F: Future<Output = ()> + Send + 'static>(
     let recording = run.recording.as_ref();
     let id = recording.map_or("run", |recording| recording.id.as_str());
     let created = recording.map_or(0, Recording::began_at) / 1000;
-    let wire = ChatResponse::streamed(id, created, &run.context.params.model);
+    let params = &run.context.params;
+    let wire = params
+        .protocol
+        .streamed(id, created, &params.model, params.wants_usage);
     let assembler = run.context.assembler(true);
     let response = ResponseRun::new(run, Out::Stream(sender), wire, assembler);
     event_stream(driven_body(receiver, work(response), keep_alive))
@@ -95,8 +96,9 @@ pub(super) async fn at_end(
     mut answer: Box<Response>,
 ) -> Result<Reply, ApiError> {
     let most = run.context.gateway.settings.limits.answer_bytes;
+    let protocol = run.context.params.protocol;
     let read = answer.read_whole(most).await;
-    let read = read.and_then(|bytes| Ok((completion(&answer, &bytes)?, bytes)));
+    let read = read.and_then(|bytes| Ok((object(protocol, &answer, &bytes)?, bytes)));
     let (value, bytes) = match read {
         Ok(read) => read,
         Err(error) => return Err(Box::pin(run.record_unusable(error)).await),
@@ -110,22 +112,23 @@ pub(super) async fn at_end(
     .await
 }
 
-/// Reads a completion.
-fn completion(answer: &Response, bytes: &[u8]) -> Result<Value, BackendError> {
+/// Reads an answer that is not streamed.
+fn object(protocol: Protocol, answer: &Response, bytes: &[u8]) -> Result<Value, BackendError> {
     // An answer may be cut in the middle of a surrogate pair.
     let read = SurrogateBuffer::default().read(bytes);
     let value = read.map_err(|_| answer.malformed("it is not JSON"))?.value;
-    if let Some(error) = answer.error_in(&value) {
+    let error = protocol.error_in(&value);
+    if let Some(error) = error.and_then(|error| answer.error_in(&error)) {
         return Err(error);
     }
-    if !value.get("choices").is_some_and(Value::is_array) {
-        return Err(answer.malformed("it is no chat completion, and has no `choices`"));
+    match protocol.check_answer(&value) {
+        Ok(()) => Ok(value),
+        Err(reason) => Err(answer.malformed(reason)),
     }
-    Ok(value)
 }
 
 impl ResponseRun {
-    fn new(run: Box<ChatRun>, out: Out, wire: ChatResponse, assembler: Assembler) -> Self {
+    fn new(run: Box<ChatRun>, out: Out, wire: Box<dyn WireAnswer>, assembler: Assembler) -> Self {
         Self {
             run,
             out,
@@ -139,10 +142,14 @@ impl ResponseRun {
         }
     }
 
-    fn at_end(run: Box<ChatRun>, completion: Value) -> Self {
+    fn at_end(run: Box<ChatRun>, object: Value) -> Self {
         let mut assembler = run.context.assembler(false);
-        let wire = ChatResponse::complete(completion, &mut assembler);
+        let wire = run.context.params.protocol.complete(object, &mut assembler);
         Self::new(run, Out::AtEnd, wire, assembler)
+    }
+
+    fn protocol(&self) -> Protocol {
+        self.run.context.params.protocol
     }
 
     /// Whether the answer can still do what is possible only while nothing was sent.
@@ -159,7 +166,7 @@ impl ResponseRun {
             let finishes = choices.filter_map(|(_, choice)| choice.finish.as_deref());
             Called {
                 answered: AnswerInfo::new(self.wire.model(), finishes),
-                usage: self.wire.usage().and_then(read_usage),
+                usage: self.first_usage(),
                 seam: None,
                 error: broken.map(error_type),
             }
@@ -169,6 +176,7 @@ impl ResponseRun {
     /// Forwards the events of the first answer as far as they are stable.
     async fn read_stream(&mut self, mut answer: Response) -> Result<(), BackendError> {
         let mut reader = SseReader::default();
+        let protocol = self.protocol();
         let most_bytes = self.run.context.gateway.settings.limits.answer_bytes;
         // Reasoning and comments count as well, but not the JSON around the texts of events.
         let mut read = 0_usize;
@@ -190,10 +198,11 @@ impl ResponseRun {
                 }
                 let event = self.wire.read_event(event.data);
                 let event = event.map_err(|_| answer.malformed("an event is not JSON"))?;
-                if let Some(error) = answer.error_in(&event.value) {
+                let error = protocol.error_in(&event.value);
+                if let Some(error) = error.and_then(|error| answer.error_in(&error)) {
                     return Err(error);
                 }
-                if has_output(&event.value) {
+                if protocol.has_output(&event.value) {
                     answer.mark_active();
                 }
                 let overhead = self.forward(event).await;
@@ -201,6 +210,9 @@ impl ResponseRun {
                     answer.mark_ended();
                 }
                 self.show_progress();
+                if self.wire.is_over() {
+                    return Ok(());
+                }
                 read = read.saturating_sub(overhead);
             }
             if read > most_bytes {
@@ -217,12 +229,9 @@ impl ResponseRun {
     }
 
     /// Forwards an event of the first answer. Returns how many of its bytes are overhead.
-    async fn forward(&mut self, event: ChatEvent) -> usize {
+    async fn forward(&mut self, event: WireEvent) -> usize {
         let forwarded = self.wire.forward(event, &mut self.assembler);
-        if let Some(data) = forwarded.data {
-            let event = [b"data: ", data.as_slice(), b"\n\n"].concat();
-            self.out.send(event.into()).await;
-        }
+        self.out.send(forwarded.bytes).await;
         forwarded.overhead
     }
 
@@ -239,11 +248,15 @@ impl ResponseRun {
     /// Continues what is cut and ends the stream.
     async fn end_stream(mut self, broken: Option<BackendError>) {
         match self.finish(broken).await {
-            Ok(finished) => self.out.send(finished.end_of_stream().into()).await,
+            Ok(finished) => {
+                let end = finished.end_of_stream(self.protocol());
+                self.out.send(end).await;
+            }
             Err(error) => {
                 self.run.record_failed(&error).await;
                 self.run.context.stats.failed(error.name());
-                self.out.event(&error.to_json()).await;
+                let events = self.wire.encode_error(&error.body());
+                self.out.send(events).await;
             }
         }
     }
@@ -272,7 +285,7 @@ impl ResponseRun {
                 to_json(&IdempotentAnswer::First(Cow::Owned(first)))
             });
         }
-        let first_usage = self.wire.usage().and_then(read_usage);
+        let first_usage = self.first_usage();
         let is_one_text = self.assembler.is_one_text();
         self.run.context.first_usage = first_usage.filter(|_| is_one_text);
         let secrets = self.run.context.secrets();
@@ -320,7 +333,9 @@ impl ResponseRun {
         let usage = self.usage();
         let is_strict = context.params.is_strict();
         let report = self.compliance.report(is_strict, &outcome);
-        let ends = self.wire.encode_ends(choices, report.as_ref());
+        let end = self
+            .wire
+            .encode_end(choices, usage.as_ref(), report.as_ref());
         let (completion, is_changed) = self.wire.finished(choices, usage.as_ref(), report.as_ref());
         let finished = FinishedAnswer {
             completion,
@@ -330,20 +345,15 @@ impl ResponseRun {
             refusal,
             is_changed,
         };
-        let reported = usage.as_ref().and_then(read_usage);
+        let protocol = context.params.protocol;
+        let reported = usage.as_ref().and_then(|usage| protocol.read_usage(usage));
         let counted_by = self.totals.counted_by(is_usage_reported);
         let recorded = self.run.record_finished(&finished, reported, counted_by);
         recorded.await;
-        for event in ends {
-            self.out.event(&event).await;
-        }
-        let context = &self.run.context;
-        let outcome = finished.outcome.name();
-        let stats = &context.stats;
-        stats.answered(&finished.completion, outcome, self.totals);
-        if let Some(usage) = usage.filter(|_| context.params.wants_usage) {
-            self.out.event(&self.wire.encode_usage(usage)).await;
-        }
+        self.out.send(end).await;
+        let summary = protocol.summary(&finished.completion);
+        let stats = &self.run.context.stats;
+        stats.answered(&summary, finished.outcome.name(), self.totals);
         finished
     }
 
@@ -354,12 +364,19 @@ impl ResponseRun {
         if first.is_none() && self.totals.calls == 0 && !self.out.is_stream() {
             return None;
         }
-        let counted = usage_object(Usage {
+        let protocol = self.protocol();
+        let counted = protocol.usage_object(Usage {
             input: self.run.context.budget.input_token_count,
             output: self.output_tokens,
             cached: None,
         });
-        Some(self.totals.added_to(first.unwrap_or(&counted)))
+        Some(self.totals.added_to(first.unwrap_or(&counted), protocol))
+    }
+
+    /// The usage of the first call, if the upstream reports it.
+    fn first_usage(&self) -> Option<Usage> {
+        let usage = self.wire.usage()?;
+        self.protocol().read_usage(usage)
     }
 
     /// Counts the texts of the first answer, unless the upstream reports its usage.

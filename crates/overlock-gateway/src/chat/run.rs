@@ -10,7 +10,7 @@ use overlock_llm::{
 };
 use overlock_runs::{Conditions, CountedBy, Record, Unfit, UpstreamFault, to_json};
 use overlock_store::{RunId, StoreError};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::context::RequestContext;
 use super::finished::FinishedAnswer;
@@ -101,7 +101,7 @@ impl ChatRun {
     pub(super) async fn record_too_large(&mut self, unfit: Unfit) -> ApiError {
         let error = ApiError::invalid(unfit.message.clone())
             .with_code("context_length_exceeded")
-            .with_param("messages");
+            .with_param(self.context.params.protocol.names().messages);
         if let Some(mut recording) = self.recording.take() {
             recording.note_unfit(unfit);
             let reason = Reason::Window;
@@ -114,7 +114,12 @@ impl ChatRun {
     pub(super) async fn record_refused(&mut self, failure: CallFailure) -> Reply {
         let fault = self.fault(&failure.error);
         self.record_fault(fault).await;
-        failure_reply(&self.context.gateway.client.peer, failure)
+        let context = &self.context;
+        failure_reply(
+            &context.gateway.client.peer,
+            failure,
+            context.params.protocol,
+        )
     }
 
     /// Records and traces that the answer to the first call cannot be used.
@@ -185,13 +190,8 @@ impl RequestContext {
             is_held: has_lock,
             worker: worker.map(ToString::to_string),
         };
-        let request = text.map_or_else(
-            || {
-                let message = json!({ "role": "user", "content": "" });
-                json!({ "model": self.params.model, "messages": [message] }).to_string()
-            },
-            str::to_owned,
-        );
+        let blank = || self.params.protocol.blank_request(&self.params.model);
+        let request = text.map_or_else(|| blank().to_string(), str::to_owned);
         RunInfo {
             model: self.params.model.clone(),
             request,

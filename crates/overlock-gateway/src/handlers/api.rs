@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use overlock_budget::Extras;
 use overlock_json::{CloseOptions, PartialDocument, Protocol, RenderOptions, RepairOptions};
+use overlock_llm::wire::WireRequest;
 use overlock_llm::wire::chat::ChatRequest;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -215,8 +216,8 @@ fn fitted(gateway: &Gateway, text: &str) -> Result<(StatusCode, Box<RawValue>), 
     };
     match asked.fit(known.plan.clone()) {
         Ok(Ok(fitted)) => {
-            let sent = request.clone().forwarded(&fitted.plan);
-            let sent = sent.map_or(text.into(), |request| request.to_string().into());
+            let sent = Box::new(request.clone()).forwarded(text, &fitted.plan);
+            let sent = sent.map_or(text.into(), Cow::from);
             let answer = FittedRequest {
                 fitted: fitted.report(),
                 limit: AnswerLimit::of(request.requested(), &fitted.plan),

@@ -1,5 +1,6 @@
 //! `POST /v1/chat/completions`: fits the request into the window and completes the answer.
 
+use overlock_llm::wire::Protocol;
 use tokio::time::timeout_at;
 
 use crate::body::{read_bytes, too_late};
@@ -30,6 +31,7 @@ pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
         let incoming = IncomingRequest {
             gateway,
             stats,
+            protocol: Protocol::ChatCompletions,
             headers,
             query,
             deadline,

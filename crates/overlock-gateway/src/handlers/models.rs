@@ -1,6 +1,7 @@
 //! `GET /v1/models`: the upstream's models and the demo model.
 
 use hyper::{HeaderMap, Method, StatusCode};
+use overlock_llm::wire::Protocol;
 use overlock_llm::{CallFailure, Response};
 use serde_json::{Value, json};
 
@@ -17,7 +18,8 @@ pub(crate) async fn answer(call: Call) -> Handled {
     let mut answer = match ask(gateway, call.request.headers(), query).await {
         Ok(answer) => answer,
         Err(failure) if failure.refused.is_some() => {
-            return Ok(failure_reply(&gateway.client.peer, failure));
+            let protocol = Protocol::ChatCompletions;
+            return Ok(failure_reply(&gateway.client.peer, failure, protocol));
         }
         Err(_) => {
             // The demo model works without an upstream.

@@ -1,8 +1,8 @@
 //! The interface to an upstream.
 //!
 //! A backend makes one call and returns a stream of events; an answer without streaming is a
-//! collected stream, so that there is one code path. Calls are written as OpenAI chat completions;
-//! a backend for another API translates.
+//! collected stream, so that there is one code path. A call is a request of the protocol that its
+//! run began with; a backend for another protocol translates.
 
 mod error;
 mod finding;
@@ -31,8 +31,7 @@ use serde_json::{Map, Value};
 /// One call to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// A chat completions request: `model`, `messages`, `max_tokens` and the rest. The backend
-    /// decides whether it streams.
+    /// The members of the request. The backend decides whether it streams.
     pub request: Map<String, Value>,
     /// The start of the model's answer: the answer continues exactly there.
     pub prefill: Option<String>,

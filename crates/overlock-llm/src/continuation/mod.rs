@@ -27,7 +27,7 @@ pub use resume::ResumeError;
 pub(crate) use step::{FIRST_SEAM, readable};
 pub use step::{Progress, Step, StepEnd, StepResult};
 
-use crate::wire::chat::ChatRequest;
+use crate::wire::WireRequest;
 use overlock_json::{CloseOptions, Delivered, PartialDocument, Protocol, StitchOptions};
 use serde::{Deserialize, Serialize};
 
@@ -171,10 +171,10 @@ impl Continuation {
 
     /// Derives the marker from the request, and how many items its schemas require of an array:
     /// fewer equal items are not taken for a loop.
-    pub fn set_request(&mut self, request: &ChatRequest) {
+    pub fn set_request(&mut self, request: &dyn WireRequest) {
         self.marker = Marker::of_request(request);
         self.required_items = required_by_schemas(request);
-        self.has_answer_limit = request.requested().is_some();
+        self.has_answer_limit = request.outline().requested.is_some();
     }
 
     /// Sets whether the document is streamed to the client. If it is, a loop is not removed from

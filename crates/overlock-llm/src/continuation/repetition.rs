@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use crate::wire::chat::ChatRequest;
+use crate::wire::WireRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -70,10 +70,13 @@ impl Repetition {
 }
 
 /// The most items that a schema of a request requires of an array.
-pub(super) fn required_by_schemas(request: &ChatRequest) -> usize {
-    let members = request.members();
-    let schemas = ["response_format", "tools"].map(|name| members.get(name));
-    let items = schemas.into_iter().flatten().map(required_items);
+pub(super) fn required_by_schemas(request: &dyn WireRequest) -> usize {
+    let document = request.document_schema().map(|(schema, _)| schema);
+    let tools = request.tool_parameters();
+    let schemas = document
+        .into_iter()
+        .chain(tools.iter().map(|tool| tool.schema));
+    let items = schemas.map(required_items);
     items.max().unwrap_or(0)
 }
 

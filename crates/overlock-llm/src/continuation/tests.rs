@@ -4,6 +4,7 @@ use proptest::strategy::Strategy as _;
 use super::step::READABLE;
 use super::*;
 use crate::strategy::Strategy;
+use crate::wire::chat::ChatRequest;
 
 const DOCUMENT: &str = r#"{"title": "Rivers", "sections": [{"content_type": "table", "elements": [{"rows": [["Nile", 6650], ["Amazon", 6400], ["Yangtze", 6300]]}]}, {"content_type": "code", "elements": [{"code": "fn main() {\n    println!(\"hi\");\n}"}]}]}"#;
 

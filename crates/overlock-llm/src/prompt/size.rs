@@ -1,12 +1,10 @@
 //! Builds calls that fit the window: how much of the document can a prompt show?
 
-use std::borrow::Cow;
 use std::iter;
 
-use crate::wire::chat::{ChatRequest, RequestError};
+use crate::wire::{RequestError, WireRequest};
 use overlock_budget::{ChatCounter, Extras, Plan, PlanError, PlanOptions, plan};
 use overlock_json::{CutValue, RenderOptions};
-use serde_json::{Map, Value, json};
 
 use super::{correction_words, kpi_words, text_words, words};
 use crate::backend::Call;
@@ -65,39 +63,20 @@ pub enum PromptError {
 
 /// The caller's own request, trimmed to the window.
 pub fn first_call(
-    request: &ChatRequest,
+    request: &dyn WireRequest,
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
-    fit(request.clone(), counter, options)
+    fit(request.boxed(), counter, options)
 }
 
 fn fit(
-    request: ChatRequest,
+    request: Box<dyn WireRequest>,
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
-    let plan = plan(&request, &Extras::default(), counter, options)?;
+    let plan = plan(&*request, &Extras::default(), counter, options)?;
     Ok(fitted(plan, request, None))
-}
-
-/// The request with changes to its JSON. The caller's open turn stays marked as open, so that a
-/// plan does not drop it.
-fn edited(
-    request: &ChatRequest,
-    edit: impl FnOnce(&mut Value),
-) -> Result<ChatRequest, RequestError> {
-    let mut value = request.clone().into_value();
-    edit(&mut value);
-    Ok(ChatRequest::from_value(value)?.with_open_turn(request.open_turn()))
-}
-
-/// Appends the model's own answer and the instructions for the next one.
-fn push_turn(request: &mut Value, answer: &str, words: &str) {
-    if let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) {
-        messages.push(json!({ "role": "assistant", "content": answer }));
-        messages.push(json!({ "role": "user", "content": words }));
-    }
 }
 
 /// How many times longer an answer may be than the one before, which was too short to bring
@@ -109,34 +88,23 @@ const LONGER_ANSWER: u64 = 4;
 /// White space, thoughts or reasoning that is not part of the text took all tokens of those. At
 /// temperature 0 the unchanged request would get the same answer.
 fn with_longer_answer(
-    request: &ChatRequest,
+    request: &dyn WireRequest,
     answers: u32,
-) -> Result<Cow<'_, ChatRequest>, RequestError> {
-    let Some(limit) = request.requested().filter(|_| answers > 0) else {
-        return Ok(Cow::Borrowed(request));
-    };
-    let longer = limit.saturating_mul(LONGER_ANSWER.saturating_pow(answers));
-    with_least_limit(request, longer).map(Cow::Owned)
-}
-
-/// The request with an answer limit of at least this many tokens, if it has one.
-fn with_least_limit(request: &ChatRequest, least: u64) -> Result<ChatRequest, RequestError> {
-    edited(request, |request| {
-        for name in ["max_tokens", "max_completion_tokens"] {
-            if let Some(limit) = request.get_mut(name)
-                && limit.as_u64().is_some_and(|limit| limit < least)
-            {
-                *limit = json!(least);
-            }
+) -> Result<Box<dyn WireRequest>, RequestError> {
+    match request.outline().requested.filter(|_| answers > 0) {
+        Some(limit) => {
+            let factor = LONGER_ANSWER.saturating_pow(answers);
+            request.with_least_limit(limit.saturating_mul(factor))
         }
-    })
+        None => Ok(request.boxed()),
+    }
 }
 
 /// The next call of a run: for the rest of the document, or for all of it if none has begun.
 pub fn next_call(
     run: &Continuation,
     ask: &NextCall,
-    request: &ChatRequest,
+    request: &dyn WireRequest,
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
@@ -177,7 +145,10 @@ pub fn next_call(
                 words(run, base, ask, outline)
             }
         };
-        fit(with_words(request, ask, &words)?, counter, options)
+        let strategy = ask.strategy;
+        // Only a remainder is a document in the caller's response format.
+        let keeps_format = strategy.is_some_and(Strategy::keeps_response_format);
+        fit(request.with_words(&words, keeps_format)?, counter, options)
     };
     // The call without an outline, made only if it is needed.
     let mut without = None;
@@ -204,7 +175,7 @@ pub fn next_call(
 fn prefill_call(
     mut prefills: impl Iterator<Item = String>,
     least: &str,
-    request: &ChatRequest,
+    request: &dyn WireRequest,
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
@@ -217,7 +188,7 @@ fn prefill_call(
             ..options.clone()
         };
         let plan = plan(request, &Extras::default(), counter, &options)?;
-        Ok::<_, PromptError>(fitted(plan, request.clone(), Some(prefill)))
+        Ok::<_, PromptError>(fitted(plan, request.boxed(), Some(prefill)))
     };
     let least = beginning(least);
     let fits = |fitted: &FittedCall| {
@@ -238,7 +209,7 @@ fn prefill_call(
 /// end that does, in steps of a sixteenth of the window.
 pub(crate) fn text_prefill_call(
     text: &str,
-    request: &ChatRequest,
+    request: &dyn WireRequest,
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
@@ -264,33 +235,29 @@ pub(crate) fn text_prefill_call(
 /// A call for the rest of a plain text, which is shown as an assistant message.
 pub(crate) fn text_call(
     run: &TextContinuation,
-    request: &ChatRequest,
+    request: &dyn WireRequest,
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
     let text = run.text();
     let shown = text.ceil_char_boundary(text.len().saturating_sub(SHOWN_TEXT));
     let words = text_words(run.overlap(), run.marker());
-    let request = edited(request, |request| {
-        push_turn(request, &text[shown..], &words);
-    })?;
-    fit(request, counter, options)
+    fit(request.with_turn(&text[shown..], &words)?, counter, options)
 }
 
 /// The call for a correction of a complete document that violates its schema.
 pub(crate) fn correction_call(
     run: &Continuation,
     violation: &str,
-    request: &ChatRequest,
+    request: &dyn WireRequest,
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
     // The document may come from several answers, but its correction must fit one.
     let needed = counter.text(run.text()).saturating_mul(2);
-    let request = with_least_limit(request, needed)?;
+    let request = request.with_least_limit(needed)?;
     let words = correction_words(violation);
-    let request = edited(&request, |request| push_turn(request, run.text(), &words))?;
-    fit(request, counter, options)
+    fit(request.with_turn(run.text(), &words)?, counter, options)
 }
 
 /// The most tokens that a prefill takes in addition to its text.
@@ -301,44 +268,10 @@ pub(crate) fn begun_tokens(prefill: &str, counter: &ChatCounter<'_>) -> u64 {
     counter.text(prefill).saturating_add(PER_MESSAGE)
 }
 
-fn fitted(plan: Plan, request: ChatRequest, prefill: Option<String>) -> FittedCall {
-    let request = match request.rewrite(&plan) {
-        Value::Object(request) => request,
-        _ => Map::new(),
-    };
+fn fitted(plan: Plan, request: Box<dyn WireRequest>, prefill: Option<String>) -> FittedCall {
+    let request = request.into_call(&plan);
     FittedCall {
         call: Call { request, prefill },
         plan,
     }
-}
-
-/// The request with instructions at the end of its last message.
-pub(super) fn with_words(
-    request: &ChatRequest,
-    ask: &NextCall,
-    words: &str,
-) -> Result<ChatRequest, RequestError> {
-    edited(request, |request| {
-        // Only a remainder is a document in the caller's response format.
-        if !ask.strategy.is_some_and(Strategy::keeps_response_format)
-            && let Some(members) = request.as_object_mut()
-        {
-            members.remove("response_format");
-        }
-        let messages = request.get_mut("messages").and_then(Value::as_array_mut);
-        let Some(messages) = messages else {
-            return;
-        };
-        let last = messages
-            .last_mut()
-            .filter(|message| message["role"] == "user");
-        match last.and_then(|message| message.get_mut("content")) {
-            Some(Value::String(content)) => {
-                content.push_str("\n\n");
-                content.push_str(words);
-            }
-            Some(Value::Array(parts)) => parts.push(json!({ "type": "text", "text": words })),
-            _ => messages.push(json!({ "role": "user", "content": words })),
-        }
-    })
 }

@@ -1,6 +1,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::wire::WireRequest;
 use crate::wire::chat::ChatRequest;
 use overlock_budget::{ChatCounter, Found, Models, PlanOptions};
 use proptest::prelude::*;
@@ -147,14 +148,12 @@ fn the_instructions_follow_the_unchanged_last_message() {
 
 #[test]
 fn appends_a_part_to_parts_and_a_message_after_another_role() {
-    let ask = run_after("[1", Strategy::Overlap, Kpi::Off)
-        .next()
-        .expect("it is cut");
     let messages_with_words = |messages: serde_json::Value| {
         let request = ChatRequest::from_value(json!({ "messages": messages })).expect("a request");
-        size::with_words(&request, &ask, "WORDS")
+        request
+            .with_words("WORDS", false)
             .expect("a request")
-            .into_value()["messages"]
+            .to_value()["messages"]
             .clone()
     };
     let parts = messages_with_words(

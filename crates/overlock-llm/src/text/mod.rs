@@ -19,7 +19,7 @@ use crate::marker::Marker;
 use crate::prompt::{FittedCall, PromptError, first_call, text_call, text_prefill_call};
 use crate::strategy::Strategy;
 use crate::streaming_answer::StreamingAnswer;
-use crate::wire::chat::ChatRequest;
+use crate::wire::WireRequest;
 
 /// How many characters of the end the model is asked to repeat.
 const OVERLAP_CHARACTERS: usize = 200;
@@ -215,7 +215,7 @@ impl TextContinuation {
     }
 
     /// Derives the marker from the request. A stopped run continues if its limits allow it.
-    pub(crate) fn set_request(&mut self, request: &ChatRequest) {
+    pub(crate) fn set_request(&mut self, request: &dyn WireRequest) {
         self.marker = Marker::of_request(request);
         if self.is_within_limits() {
             self.stopped = None;

@@ -13,6 +13,7 @@ use crate::backend::{Backend, BackendError, Call, Event, Events};
 use crate::complete::complete_text;
 use crate::run::Run;
 use crate::strategy::Strategy;
+use crate::wire::chat::ChatRequest;
 
 const OPTIONS: TextOptions = TextOptions {
     max_iterations: 9,

@@ -1,5 +1,20 @@
-//! The wire formats of requests and answers.
+//! The wire protocols of requests and answers.
 //!
-//! Each format is one module of pure functions. No other code knows the names of its fields.
+//! Each protocol is one module of pure functions behind [`WireRequest`] and [`WireAnswer`]. No other
+//! code knows the names of its members.
+//!
+//! Finish reasons are translated to `stop`, `tool_calls`, `length` and `content_filter`; other words
+//! stay as the upstream sends them.
 
+mod answer;
 pub mod chat;
+mod depth;
+mod error;
+mod pieces;
+mod protocol;
+mod request;
+
+pub use answer::{AnswerSummary, FinalChoice, Forwarded, WireAnswer, WireEncoder, WireEvent};
+pub use error::{ErrorBody, RequestError};
+pub use protocol::{MemberNames, Protocol, is_normal_end};
+pub use request::{ToolParameters, WireRequest};

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use overlock_budget::{ChatCounter, CountTokens, Encoding, Keep, Models, Provenance};
-use overlock_llm::wire::chat::{ChatRequest, RequestError};
+use overlock_llm::wire::RequestError;
+use overlock_llm::wire::chat::ChatRequest;
 
 #[track_caller]
 fn request(value: Value) -> ChatRequest {

@@ -2,6 +2,7 @@
 
 use indexmap::IndexMap;
 use overlock_budget::{Extras, Memory, Plan, PlanError, plan};
+use overlock_llm::wire::WireRequest;
 use overlock_llm::wire::chat::ChatRequest;
 use overlock_llm::{
     Continuation, ContinuationOptions, Drive, DriveError, Outcome, StopCause, TextContinuation,
@@ -396,7 +397,7 @@ fn note_plan(plan: &Plan, work: &mut Work<'_>) {
     );
 }
 
-fn window(source: PlanError, request: &ChatRequest) -> ActionError {
+fn window(source: PlanError, request: &dyn WireRequest) -> ActionError {
     ActionError::Window {
         model: request.model().unwrap_or_default().to_owned(),
         source,

@@ -8,8 +8,8 @@ use std::fmt;
 use overlock_budget::ChatRole;
 use serde_json::{Map, Number, Value};
 
-use super::error::{RequestError, missing, quoted, wrong_at};
 use super::message::{ChatMessage, member};
+use crate::wire::error::{RequestError, missing, quoted, wrong_at};
 
 /// A place in a request, formatted only for an error.
 #[derive(Clone, Copy)]

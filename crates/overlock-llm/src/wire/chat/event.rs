@@ -3,12 +3,14 @@
 use serde_json::{Map, Value, json};
 
 use crate::assembler::Delta;
+use crate::backend::Usage;
+use crate::wire::answer::{AnswerSummary, WireEncoder, frame};
 
 /// The member of a completion, or of the last chunk of a stream, that reports a schema violation.
 pub(super) const REPORT: &str = "overlock";
 
 /// Whether an event has output of the model: content, reasoning, a tool call or a finish reason.
-pub fn has_output(event: &Value) -> bool {
+pub(crate) fn has_output(event: &Value) -> bool {
     const OUTPUTS: [&str; 7] = [
         "content",
         "refusal",
@@ -32,23 +34,8 @@ pub fn has_output(event: &Value) -> bool {
     })
 }
 
-/// Whether an answer with this finish reason ended normally, in the words of `OpenAI` and of other
-/// servers.
-pub fn is_normal_end(finish: &str) -> bool {
-    matches!(
-        finish,
-        "stop"
-            | "tool_calls"
-            | "function_call"
-            | "eos"
-            | "eos_token"
-            | "end_turn"
-            | "stop_sequence"
-    )
-}
-
-/// A completion as the events of a stream.
-pub fn chunks(completion: &Value) -> Vec<Value> {
+/// A completion as the events of a stream, with or without its usage.
+pub(in crate::wire) fn chunks(completion: &Value, wants_usage: bool) -> Vec<Value> {
     let mut head = completion.as_object().cloned().unwrap_or_default();
     let choices = head.remove("choices");
     let usage = head.remove("usage");
@@ -77,7 +64,7 @@ pub fn chunks(completion: &Value) -> Vec<Value> {
     if let (Some(report), Some(last)) = (report, events.last_mut()) {
         last[REPORT] = report;
     }
-    if let Some(usage) = usage.filter(Value::is_object) {
+    if let Some(usage) = usage.filter(|it| it.is_object() && wants_usage) {
         events.push(with_usage(&head, usage));
     }
     events
@@ -202,18 +189,31 @@ fn text_len(value: &Value) -> usize {
 }
 
 /// Writes the events that continue an answer.
-pub struct ChatEncoder(pub(super) Map<String, Value>);
+pub(super) struct ChatEncoder(pub(super) Map<String, Value>);
 
-impl ChatEncoder {
-    /// An event with a delta; `None` if parts of its kind are not continued.
-    pub fn encode(&self, index: u64, delta: Delta<'_>) -> Option<Value> {
+impl WireEncoder for ChatEncoder {
+    fn encode(&mut self, index: u64, delta: Delta<'_>) -> Vec<u8> {
         let Self(head) = self;
-        match delta {
-            Delta::Text(text) => Some(content_event(head, index, text)),
-            Delta::ToolArguments { call, text } => {
-                Some(arguments_event(head, index, call as u64, text))
+        let event = match delta {
+            Delta::Text(text) => content_event(head, index, text),
+            Delta::ToolArguments { call, text } => arguments_event(head, index, call as u64, text),
+            Delta::FunctionArguments(_) | Delta::Refusal(_) | Delta::Finish(_) => {
+                return Vec::new();
             }
-            Delta::FunctionArguments(_) | Delta::Refusal(_) | Delta::Finish(_) => None,
-        }
+        };
+        frame(event.to_string().as_bytes())
+    }
+}
+
+/// The figures of a completion.
+pub(in crate::wire) fn summary(completion: &Value) -> AnswerSummary<'_> {
+    let choices = completion.get("choices").and_then(Value::as_array);
+    let finishes = choices.into_iter().flatten();
+    AnswerSummary {
+        model: completion.get("model").and_then(Value::as_str),
+        finishes: finishes
+            .filter_map(|choice| choice.get("finish_reason")?.as_str())
+            .collect(),
+        usage: Usage::of_completion(completion),
     }
 }

@@ -1,12 +1,9 @@
 //! OpenAI's chat completions.
 
 // Requests.
-mod answer;
+mod calls;
 mod checks;
-mod depth;
-mod error;
 mod message;
-mod pieces;
 mod request;
 mod rewrite;
 mod tools;
@@ -19,11 +16,11 @@ mod object;
 mod response;
 mod usage;
 
-pub use error::RequestError;
-pub use event::{ChatEncoder, chunks, has_output, is_normal_end};
 pub use message::ChatMessage;
-pub use object::FinalChoice;
 pub use request::ChatRequest;
-pub use response::{ChatEvent, ChatResponse, Forwarded};
 pub use rewrite::rewrite_text;
-pub use usage::{add_usage, read_usage, usage_object};
+
+pub(crate) use event::has_output;
+pub(super) use event::{chunks, summary};
+pub(super) use response::ChatResponse;
+pub(super) use usage::{add_usage, read_usage, usage_object};

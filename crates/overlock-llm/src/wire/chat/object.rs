@@ -4,16 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// The final state of a choice.
-#[derive(Clone, Debug, Default)]
-pub struct FinalChoice {
-    /// The finish reason, if there is one.
-    pub finish: Option<String>,
-    /// The content.
-    pub content: String,
-    /// The arguments of its tool calls.
-    pub calls: Vec<String>,
-}
+use crate::wire::answer::FinalChoice;
 
 /// The choices of a completion with their index, or their position if it is missing or a duplicate.
 pub(super) fn indexed(completion: &mut Value) -> Vec<(u64, &mut Value)> {

@@ -6,10 +6,10 @@ use overlock_budget::{Content, Outline, Request, Tool, ToolChoice, Units};
 use serde_json::{Map, Value};
 
 use super::checks::{check_messages, check_model, check_tools, list, requested};
-use super::depth::{DEEPEST, DepthError, shallow_object};
-use super::error::{RequestError, syntax, wrong};
 use super::message::{ChatMessage, member};
 use super::tools;
+use crate::wire::depth::{DEEPEST, DepthError, shallow_object};
+use crate::wire::error::{RequestError, syntax, wrong};
 
 /// The maximum length of a request.
 const LARGEST: usize = 64 << 20;
@@ -40,7 +40,7 @@ impl ChatRequest {
     ///     "`messages[0].role` is `\"robot\"`, but must be one of `system`, `developer`, `user`, \
     ///      `assistant`, `tool`, `function`"
     /// );
-    /// # Ok::<(), overlock_llm::wire::chat::RequestError>(())
+    /// # Ok::<(), overlock_llm::wire::RequestError>(())
     /// ```
     pub fn from_json(text: &str) -> Result<Self, RequestError> {
         if text.len() > LARGEST {
@@ -95,7 +95,7 @@ impl ChatRequest {
     /// let request = ChatRequest::from_json(request)?;
     /// assert_eq!(request.open_turn(), 2);
     /// assert_eq!(request.with_open_turn(0).open_turn(), 0);
-    /// # Ok::<(), overlock_llm::wire::chat::RequestError>(())
+    /// # Ok::<(), overlock_llm::wire::RequestError>(())
     /// ```
     #[must_use]
     pub fn with_open_turn(mut self, start: usize) -> Self {

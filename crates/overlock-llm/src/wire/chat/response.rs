@@ -9,14 +9,16 @@ use serde_json::{Map, Value, json};
 
 use super::event::{ChatEncoder, REPORT, end, first_text, overhead_len, with_choice, with_usage};
 use super::members::ChoiceMembers;
-use super::object::{FinalChoice, edit, indexed, replace};
+use super::object::{edit, indexed, replace};
 use super::usage::place_cached;
 use crate::assembler::{Assembler, Delta, PartText};
 use crate::backend::SurrogateBuffer;
+use crate::wire::answer::{FinalChoice, Forwarded, WireAnswer, WireEncoder, WireEvent, frame};
+use crate::wire::error::ErrorBody;
 
 /// An answer of the upstream.
 #[derive(Default)]
-pub struct ChatResponse {
+pub(in crate::wire) struct ChatResponse {
     /// The members that every event of the answer has.
     head: Map<String, Value>,
     /// The members of events if the upstream sends no id.
@@ -28,39 +30,31 @@ pub struct ChatResponse {
     usage: Option<Value>,
     /// The answer as one object, if it was not streamed.
     object: Option<Value>,
-}
-
-/// An event of a streamed answer.
-pub struct ChatEvent {
-    /// Its JSON.
-    pub value: Value,
-    data: Vec<u8>,
-    is_changed: bool,
-}
-
-/// The result of forwarding an event.
-pub struct Forwarded {
-    /// The event for the client, if it has one.
-    pub data: Option<Vec<u8>>,
-    /// How many of its bytes are not content.
-    pub overhead: usize,
+    wants_usage: bool,
 }
 
 impl ChatResponse {
-    /// An empty stream. If the upstream sends no id, its events get this id, time and model.
-    pub fn streamed(id: &str, created: u64, model: &str) -> Self {
+    /// An empty stream, which ends with its usage if the client wants that. If the upstream sends
+    /// no id, its events get this id, time and model.
+    pub(in crate::wire) fn streamed(
+        id: &str,
+        created: u64,
+        model: &str,
+        wants_usage: bool,
+    ) -> Self {
         let unnamed = json!({
             "id": format!("chatcmpl-{id}"), "object": "chat.completion.chunk",
             "created": created, "model": model,
         });
         Self {
             unnamed: unnamed.as_object().cloned().unwrap_or_default(),
+            wants_usage,
             ..Self::default()
         }
     }
 
     /// An answer that was not streamed.
-    pub fn complete(mut completion: Value, assembler: &mut Assembler) -> Self {
+    pub(in crate::wire) fn complete(mut completion: Value, assembler: &mut Assembler) -> Self {
         place_cached(&mut completion);
         let mut response = Self::default();
         for (index, choice) in indexed(&mut completion) {
@@ -101,70 +95,6 @@ impl ChatResponse {
         }
         if let Some(reason) = text("/finish_reason") {
             assembler.feed(index, Delta::Finish(reason));
-        }
-    }
-
-    /// Parses the data of an event.
-    pub fn read_event(&mut self, data: Vec<u8>) -> Result<ChatEvent, serde_json::Error> {
-        let read = self.surrogates.read(&data)?;
-        let mut value = read.value;
-        if let Some(half) = read.alone {
-            match first_text(&mut value) {
-                Some(text) => text.insert(0, char::REPLACEMENT_CHARACTER),
-                None => self.surrogates.hold(half),
-            }
-        }
-        place_cached(&mut value);
-        Ok(ChatEvent {
-            value,
-            data,
-            is_changed: read.is_repaired,
-        })
-    }
-
-    /// Feeds an event to the assembler and returns what the client gets now.
-    pub fn forward(&mut self, event: ChatEvent, assembler: &mut Assembler) -> Forwarded {
-        let ChatEvent {
-            mut value,
-            data,
-            mut is_changed,
-        } = event;
-        let overhead = 0;
-        let Some(event) = value.as_object_mut() else {
-            let data = None;
-            return Forwarded { data, overhead };
-        };
-        let has_usage = event.get("usage").is_some_and(Value::is_object);
-        if has_usage {
-            // The last event reports the usage of all calls.
-            self.usage = event.remove("usage");
-            is_changed = true;
-        }
-        let choices = event.get("choices").and_then(Value::as_array);
-        let has_choices = choices.is_some_and(|choices| !choices.is_empty());
-        let overhead = overhead_len(data.len(), choices);
-        is_changed |= self.set_head(event, has_choices);
-        let mut choices = event.get_mut("choices").and_then(Value::as_array_mut);
-        if let Some(choices) = &mut choices {
-            choices.retain_mut(|choice| self.forward_choice(choice, assembler, &mut is_changed));
-        }
-        if choices.is_none_or(|choices| choices.is_empty()) && (has_choices || has_usage) {
-            let others = event.iter().filter(|(name, value)| {
-                !is_event_member(name) && !value.is_null() && self.head.get(*name) != Some(*value)
-            });
-            let others = others.map(|(name, value)| (name.clone(), value.clone()));
-            self.late.extend(others);
-            let data = None;
-            return Forwarded { data, overhead };
-        }
-        let data = if is_changed {
-            value.to_string().into_bytes()
-        } else {
-            data
-        };
-        Forwarded {
-            data: Some(data),
-            overhead,
         }
     }
 
@@ -257,17 +187,106 @@ impl ChatResponse {
         has_more || delta.iter().any(has_content)
     }
 
-    /// An encoder for events of this answer.
-    pub fn encoder(&self) -> ChatEncoder {
-        ChatEncoder(self.head.clone())
+    fn choice<'a>(
+        &self,
+        index: u64,
+        finish: Option<&str>,
+        content: &str,
+        calls: impl Iterator<Item = &'a str>,
+    ) -> Value {
+        let none = ChoiceMembers::default();
+        let members = self.choices.get(&index).unwrap_or(&none);
+        members.choice(index, finish, content, calls)
     }
 
-    /// The events that end the choices. The last one has `report` as its `overlock` member.
-    pub fn encode_ends(
-        &self,
+    fn completion(&self, choices: Value, usage: Value) -> Value {
+        let mut completion = self.head.clone();
+        completion.extend(self.late.clone());
+        completion.insert("object".to_owned(), json!("chat.completion"));
+        completion.insert("choices".to_owned(), choices);
+        completion.insert("usage".to_owned(), usage);
+        Value::Object(completion)
+    }
+}
+
+impl WireAnswer for ChatResponse {
+    fn read_event(&mut self, data: Vec<u8>) -> Result<WireEvent, serde_json::Error> {
+        let read = self.surrogates.read(&data)?;
+        let mut value = read.value;
+        if let Some(half) = read.alone {
+            match first_text(&mut value) {
+                Some(text) => text.insert(0, char::REPLACEMENT_CHARACTER),
+                None => self.surrogates.hold(half),
+            }
+        }
+        place_cached(&mut value);
+        Ok(WireEvent {
+            value,
+            data,
+            is_changed: read.is_repaired,
+        })
+    }
+
+    fn forward(&mut self, event: WireEvent, assembler: &mut Assembler) -> Forwarded {
+        let WireEvent {
+            mut value,
+            data,
+            mut is_changed,
+        } = event;
+        let overhead = 0;
+        let Some(event) = value.as_object_mut() else {
+            let bytes = Vec::new();
+            return Forwarded { bytes, overhead };
+        };
+        let has_usage = event.get("usage").is_some_and(Value::is_object);
+        if has_usage {
+            // The last event reports the usage of all calls.
+            self.usage = event.remove("usage");
+            is_changed = true;
+        }
+        let choices = event.get("choices").and_then(Value::as_array);
+        let has_choices = choices.is_some_and(|choices| !choices.is_empty());
+        let overhead = overhead_len(data.len(), choices);
+        is_changed |= self.set_head(event, has_choices);
+        let mut choices = event.get_mut("choices").and_then(Value::as_array_mut);
+        if let Some(choices) = &mut choices {
+            choices.retain_mut(|choice| self.forward_choice(choice, assembler, &mut is_changed));
+        }
+        if choices.is_none_or(|choices| choices.is_empty()) && (has_choices || has_usage) {
+            let others = event.iter().filter(|(name, value)| {
+                !is_event_member(name) && !value.is_null() && self.head.get(*name) != Some(*value)
+            });
+            let others = others.map(|(name, value)| (name.clone(), value.clone()));
+            self.late.extend(others);
+            let bytes = Vec::new();
+            return Forwarded { bytes, overhead };
+        }
+        let data = if is_changed {
+            value.to_string().into_bytes()
+        } else {
+            data
+        };
+        Forwarded {
+            bytes: frame(&data),
+            overhead,
+        }
+    }
+
+    /// The end is `[DONE]`, which is not JSON.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    fn encoder(&self) -> Box<dyn WireEncoder> {
+        Box::new(ChatEncoder(self.head.clone()))
+    }
+
+    fn encode_end(
+        &mut self,
         choices: &BTreeMap<u64, FinalChoice>,
+        usage: Option<&Value>,
         report: Option<&Value>,
-    ) -> Vec<Value> {
+    ) -> Vec<u8> {
         let ends = choices.iter().map(|(index, choice)| {
             let members = self.choices.get(index);
             let others = members.map(|members| members.at_end.clone());
@@ -280,33 +299,33 @@ impl ChatResponse {
             last.extend(self.late.clone());
             last.extend(report.map(|report| (REPORT.to_owned(), report.clone())));
         }
-        ends
+        let usage = usage.filter(|_| self.wants_usage);
+        ends.extend(usage.map(|usage| with_usage(&self.head, usage.clone())));
+        let frames = ends
+            .iter()
+            .flat_map(|event| frame(event.to_string().as_bytes()));
+        frames.collect()
     }
 
-    /// The event that reports the usage.
-    pub fn encode_usage(&self, usage: Value) -> Value {
-        with_usage(&self.head, usage)
+    fn encode_error(&mut self, error: &ErrorBody<'_>) -> Vec<u8> {
+        frame(error.as_openai().to_string().as_bytes())
     }
 
-    /// The usage that the upstream reports.
-    pub fn usage(&self) -> Option<&Value> {
+    fn usage(&self) -> Option<&Value> {
         self.usage.as_ref()
     }
 
-    /// The model that the upstream reports.
-    pub fn model(&self) -> Option<&str> {
+    fn model(&self) -> Option<&str> {
         let head = self.object.as_ref().and_then(Value::as_object);
         head.unwrap_or(&self.head).get("model")?.as_str()
     }
 
-    /// The name of the tool that is called; without a `call`, that of the `function_call`.
-    pub fn tool(&self, index: u64, call: Option<usize>) -> &str {
+    fn tool(&self, index: u64, call: Option<usize>) -> String {
         let members = self.choices.get(&index);
-        members.map_or("", |members| members.tool(call))
+        members.map_or("", |members| members.tool(call)).to_owned()
     }
 
-    /// The upstream's answer as one object.
-    pub fn first(&self, assembler: &Assembler) -> Value {
+    fn first(&self, assembler: &Assembler) -> Value {
         if let Some(object) = &self.object {
             return object.clone();
         }
@@ -319,8 +338,7 @@ impl ChatResponse {
         self.completion(choices.collect(), usage)
     }
 
-    /// The answer as one object, and whether it differs from the upstream's.
-    pub fn finished(
+    fn finished(
         &mut self,
         choices: &BTreeMap<u64, FinalChoice>,
         usage: Option<&Value>,
@@ -349,27 +367,6 @@ impl ChatResponse {
             }
         }
         (object, is_changed)
-    }
-
-    fn choice<'a>(
-        &self,
-        index: u64,
-        finish: Option<&str>,
-        content: &str,
-        calls: impl Iterator<Item = &'a str>,
-    ) -> Value {
-        let none = ChoiceMembers::default();
-        let members = self.choices.get(&index).unwrap_or(&none);
-        members.choice(index, finish, content, calls)
-    }
-
-    fn completion(&self, choices: Value, usage: Value) -> Value {
-        let mut completion = self.head.clone();
-        completion.extend(self.late.clone());
-        completion.insert("object".to_owned(), json!("chat.completion"));
-        completion.insert("choices".to_owned(), choices);
-        completion.insert("usage".to_owned(), usage);
-        Value::Object(completion)
     }
 }
 

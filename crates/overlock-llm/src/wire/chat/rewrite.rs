@@ -3,9 +3,9 @@
 use overlock_budget::{ChatRole, Maker, Plan, SentMessage};
 use serde_json::{Value, json};
 
-use super::pieces::Pieces;
 use super::request::ChatRequest;
 use super::tools::WITH_TOOLS;
+use crate::wire::pieces::Pieces;
 
 impl ChatRequest {
     /// The request to send.

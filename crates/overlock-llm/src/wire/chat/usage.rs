@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::backend::Usage;
 
 /// A usage object.
-pub fn usage_object(usage: Usage) -> Value {
+pub(in crate::wire) fn usage_object(usage: Usage) -> Value {
     json!({
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
@@ -14,7 +14,7 @@ pub fn usage_object(usage: Usage) -> Value {
 }
 
 /// Reads a usage object.
-pub fn read_usage(usage: &Value) -> Option<Usage> {
+pub(in crate::wire) fn read_usage(usage: &Value) -> Option<Usage> {
     Some(Usage {
         input: usage.get("prompt_tokens")?.as_u64()?,
         output: usage.get("completion_tokens")?.as_u64()?,
@@ -23,7 +23,7 @@ pub fn read_usage(usage: &Value) -> Option<Usage> {
 }
 
 /// The usage object of a first call with the tokens of later calls added. Its other members stay.
-pub fn add_usage(first: &Value, later: Usage) -> Value {
+pub(in crate::wire) fn add_usage(first: &Value, later: Usage) -> Value {
     let mut usage: Map<String, Value> = first.as_object().cloned().unwrap_or_default();
     let number = |name: &str| first.get(name).and_then(Value::as_u64).unwrap_or_default();
     let input = number("prompt_tokens").saturating_add(later.input);

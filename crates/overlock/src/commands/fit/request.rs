@@ -4,7 +4,8 @@ use std::fs;
 
 use overlock_budget::Extras;
 use overlock_json::{Refusal, clean_encoding};
-use overlock_llm::wire::chat::{ChatRequest, RequestError};
+use overlock_llm::wire::RequestError;
+use overlock_llm::wire::chat::ChatRequest;
 use overlock_runs::{FitRequest, Fitted};
 
 use super::extras::ExtraTexts;

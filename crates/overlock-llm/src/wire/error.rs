@@ -1,12 +1,12 @@
-//! The errors of an invalid chat request.
+//! The errors of an invalid request, and errors for clients.
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::depth::DEEPEST;
 
-/// Why a chat request is invalid.
+/// Why a request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The text is not JSON.
@@ -57,6 +57,33 @@ pub enum RequestError {
     /// There are tools in the newer and in the older form.
     #[error("`tools` and `functions` must not both be set")]
     TwoToolLists,
+}
+
+/// An error for a client.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorBody<'a> {
+    /// The HTTP status.
+    pub status: u16,
+    /// The type of the error, such as `invalid_request_error`.
+    pub kind: &'a str,
+    /// The code of the error, such as `context_length_exceeded`.
+    pub code: Option<&'a str>,
+    /// The parameter that is wrong.
+    pub param: Option<&'a str>,
+    /// The message.
+    pub message: &'a str,
+}
+
+impl ErrorBody<'_> {
+    /// The error as `OpenAI` writes it.
+    pub(super) fn as_openai(&self) -> Value {
+        json!({ "error": {
+            "message": self.message,
+            "type": self.kind,
+            "param": self.param,
+            "code": self.code,
+        } })
+    }
 }
 
 pub(super) fn syntax(error: &serde_json::Error) -> RequestError {

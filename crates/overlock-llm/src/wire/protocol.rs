@@ -1,0 +1,188 @@
+//! The protocols, by name.
+
+use serde_json::{Value, json};
+
+use super::answer::{AnswerSummary, WireAnswer, frame};
+use super::chat;
+use super::error::{ErrorBody, RequestError};
+use super::request::WireRequest;
+use crate::assembler::Assembler;
+use crate::backend::Usage;
+
+/// A wire protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// OpenAI's chat completions.
+    #[default]
+    ChatCompletions,
+}
+
+/// The names of members of a request, for error messages.
+#[derive(Clone, Copy, Debug)]
+pub struct MemberNames {
+    /// The messages.
+    pub messages: &'static str,
+    /// The response format.
+    pub format: &'static str,
+}
+
+impl Protocol {
+    /// The path of its requests below a base address.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::ChatCompletions => "/chat/completions",
+        }
+    }
+
+    /// The names of members of a request.
+    pub fn names(self) -> MemberNames {
+        match self {
+            Self::ChatCompletions => MemberNames {
+                messages: "messages",
+                format: "response_format",
+            },
+        }
+    }
+
+    /// Parses a request.
+    pub fn read_request(self, text: &str) -> Result<Box<dyn WireRequest>, RequestError> {
+        match self {
+            Self::ChatCompletions => Ok(Box::new(chat::ChatRequest::from_json(text)?)),
+        }
+    }
+
+    /// A request without text, for the record of a request whose text is not recorded.
+    pub fn blank_request(self, model: &str) -> Value {
+        match self {
+            Self::ChatCompletions => {
+                json!({ "model": model, "messages": [{ "role": "user", "content": "" }] })
+            }
+        }
+    }
+
+    /// A streamed answer of which nothing has arrived. If the upstream sends no id, it gets this
+    /// id, time and model.
+    pub fn streamed(
+        self,
+        id: &str,
+        created: u64,
+        model: &str,
+        wants_usage: bool,
+    ) -> Box<dyn WireAnswer> {
+        match self {
+            Self::ChatCompletions => Box::new(chat::ChatResponse::streamed(
+                id,
+                created,
+                model,
+                wants_usage,
+            )),
+        }
+    }
+
+    /// An answer that was not streamed, after its [check](Self::check_answer).
+    pub fn complete(self, object: Value, assembler: &mut Assembler) -> Box<dyn WireAnswer> {
+        match self {
+            Self::ChatCompletions => Box::new(chat::ChatResponse::complete(object, assembler)),
+        }
+    }
+
+    /// Checks that an object is an answer of this protocol. An error says what it is not.
+    pub fn check_answer(self, object: &Value) -> Result<(), &'static str> {
+        let (is_answer, error) = match self {
+            Self::ChatCompletions => (
+                object.get("choices").is_some_and(Value::is_array),
+                "it is no chat completion, and has no `choices`",
+            ),
+        };
+        is_answer.then_some(()).ok_or(error)
+    }
+
+    /// The error in an event or in an answer, as an object with the member `error`.
+    pub fn error_in(self, value: &Value) -> Option<Value> {
+        match self {
+            Self::ChatCompletions => {
+                let error = value.get("error").filter(|error| !error.is_null())?;
+                Some(json!({ "error": error }))
+            }
+        }
+    }
+
+    /// Whether an event has output of the model.
+    pub fn has_output(self, event: &Value) -> bool {
+        match self {
+            Self::ChatCompletions => chat::has_output(event),
+        }
+    }
+
+    /// The data of the events of a stream of this answer.
+    pub fn events(self, object: &Value, wants_usage: bool) -> Vec<Value> {
+        match self {
+            Self::ChatCompletions => chat::chunks(object, wants_usage),
+        }
+    }
+
+    /// The lines of an event.
+    pub fn frame(self, event: &Value) -> Vec<u8> {
+        match self {
+            Self::ChatCompletions => frame(event.to_string().as_bytes()),
+        }
+    }
+
+    /// The lines after the last event.
+    pub fn end_of_stream(self) -> &'static str {
+        match self {
+            Self::ChatCompletions => "data: [DONE]\n\n",
+        }
+    }
+
+    /// The body of an error.
+    pub fn error(self, error: &ErrorBody<'_>) -> Value {
+        match self {
+            Self::ChatCompletions => error.as_openai(),
+        }
+    }
+
+    /// The figures of an answer.
+    pub fn summary(self, object: &Value) -> AnswerSummary<'_> {
+        match self {
+            Self::ChatCompletions => chat::summary(object),
+        }
+    }
+
+    /// A usage object.
+    pub fn usage_object(self, usage: Usage) -> Value {
+        match self {
+            Self::ChatCompletions => chat::usage_object(usage),
+        }
+    }
+
+    /// Reads a usage object.
+    pub fn read_usage(self, usage: &Value) -> Option<Usage> {
+        match self {
+            Self::ChatCompletions => chat::read_usage(usage),
+        }
+    }
+
+    /// The usage object of a first call with the tokens of later calls added. Its other members
+    /// stay.
+    pub fn add_usage(self, first: &Value, later: Usage) -> Value {
+        match self {
+            Self::ChatCompletions => chat::add_usage(first, later),
+        }
+    }
+}
+
+/// Whether an answer with this finish reason ended normally, in the words of `OpenAI` and of other
+/// servers.
+pub fn is_normal_end(finish: &str) -> bool {
+    matches!(
+        finish,
+        "stop"
+            | "tool_calls"
+            | "function_call"
+            | "eos"
+            | "eos_token"
+            | "end_turn"
+            | "stop_sequence"
+    )
+}
