@@ -16,9 +16,6 @@ use prometheus_client::registry::Registry;
 
 use crate::totals::RequestTotals;
 
-/// The route of the requests whose answers are counted.
-pub(crate) const CHAT: &str = "/v1/chat/completions";
-
 /// The content type of the metrics.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 

@@ -9,12 +9,12 @@ use futures_util::future::{AbortHandle, BoxFuture};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
+use overlock_llm::wire::Protocol;
 use tokio::time::Instant;
 
 use crate::error::ApiError;
 use crate::gateway::Gateway;
 use crate::handlers::{self, Call, Handled, api};
-use crate::metrics::CHAT;
 use crate::origin;
 use crate::path::is_plain;
 use crate::reply::{Reply, whole};
@@ -49,6 +49,10 @@ enum Entry {
     Queued,
 }
 
+/// The routes of model calls.
+const CHAT: &str = "/v1/chat/completions";
+const RESPONSES: &str = "/v1/responses";
+
 const GET: &[Method] = &[Method::GET];
 const POST: &[Method] = &[Method::POST];
 const ANY: &[Method] = &[
@@ -73,7 +77,8 @@ macro_rules! routes {
 
 /// All routes. The first that matches the path and the method is used.
 const ROUTES: &[Route] = routes! {
-    Queued POST "/v1/chat/completions" => handlers::chat::answer,
+    Queued POST "/v1/chat/completions" => handlers::chat::completions,
+    Queued POST "/v1/responses"        => handlers::chat::responses,
     Queued GET  "/v1/models"           => handlers::models::answer,
     Queued ANY  "/v1/{*path}"          => handlers::pass_through::answer,
 
@@ -110,8 +115,12 @@ pub(crate) async fn answer(gateway: Arc<Gateway>, request: Request<Incoming>, pe
         client: peer.address,
         hang_up: peer.hang_up.clone(),
     };
-    let exporter = gateway.exporter.as_ref().filter(|_| target.is_chat());
-    let trace = exporter.and_then(|exporter| RequestTrace::begin(exporter, request.headers()));
+    let exporter = gateway.exporter.as_ref().filter(|_| {
+        let api = gateway.settings.upstream.api;
+        target.is_answered(api)
+    });
+    let trace = exporter
+        .and_then(|exporter| RequestTrace::begin(exporter, target.name(), request.headers()));
     let stats = Arc::new(RequestStats::new(trace));
     let mut guard = RequestGuard::new(Arc::clone(&gateway), &start, Arc::clone(&stats));
     let call = Call {
@@ -182,9 +191,11 @@ impl Target {
         }
     }
 
-    /// Whether the request is a chat request.
-    fn is_chat(&self) -> bool {
-        matches!(self, Self::Route(route) if route.path == CHAT && route.methods == POST)
+    /// Whether the gateway answers the request itself, with calls to an upstream of this protocol.
+    fn is_answered(&self, api: Protocol) -> bool {
+        let name = self.name();
+        let is_route = matches!(self, Self::Route(route) if route.methods == POST);
+        is_route && (name == CHAT || name == RESPONSES && api == Protocol::Responses)
     }
 
     async fn handle(self, mut call: Call, guard: &mut RequestGuard) -> Handled {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use overlock_budget::{ChatCounter, Found, Model, Models, PlanOptions};
+use overlock_llm::wire::Protocol;
 use overlock_llm::{
     ContinuationOptions, Discovery, Kpi, PrefillStyle, RetryPolicy, Strategy, Timeouts,
 };
@@ -110,6 +111,8 @@ pub struct Upstream {
     /// Its base URL including the version, such as `http://127.0.0.1:11434/v1`; without one only the
     /// demo model is available.
     pub base: Option<String>,
+    /// The protocol of its model calls.
+    pub api: Protocol,
     /// Its API key; without one it gets the key of the client.
     pub key: Option<String>,
     /// The prefill style, or `None` to detect it.
@@ -128,6 +131,7 @@ impl fmt::Debug for Upstream {
         formatter
             .debug_struct("Upstream")
             .field("base", &self.base)
+            .field("api", &self.api)
             .field("has_key", &self.key.is_some())
             .field("prefill", &self.prefill)
             .field("discovery", &self.discovery)
@@ -150,6 +154,7 @@ impl Upstream {
     pub fn none() -> Self {
         Self {
             base: None,
+            api: Protocol::default(),
             key: None,
             prefill: None,
             discovery: Discovery::Off,

@@ -13,12 +13,12 @@ use overlock_llm::{BackendError, Usage};
 use overlock_runs::{Attributes, Exporter, FaultKind, Kind, Moment, Span, TraceContext, shortened};
 
 use crate::demo;
-use crate::metrics::CHAT;
 use crate::totals::RequestTotals;
 
 /// The trace of one request, while it is worked on.
 pub(crate) struct RequestTrace {
     exporter: Arc<Exporter>,
+    route: &'static str,
     context: TraceContext,
     /// The span of the client, if it has one.
     parent: Option<u64>,
@@ -111,13 +111,18 @@ const MOST_FINISHES: usize = 16;
 
 impl RequestTrace {
     /// Begins the trace of a request, or continues that of the client, unless it is not sampled.
-    pub(crate) fn begin(exporter: &Arc<Exporter>, headers: &HeaderMap) -> Option<Self> {
+    pub(crate) fn begin(
+        exporter: &Arc<Exporter>,
+        route: &'static str,
+        headers: &HeaderMap,
+    ) -> Option<Self> {
         let client = TraceContext::of(headers);
         if client.is_some_and(|client| !client.is_sampled) {
             return None;
         }
         Some(Self {
             exporter: Arc::clone(exporter),
+            route,
             context: client.map_or_else(TraceContext::new_trace, TraceContext::child),
             parent: client.map(|client| client.span),
             begun: Moment::now(),
@@ -220,7 +225,7 @@ impl RequestTrace {
             answer_attributes(&mut attributes, answer);
         }
         attributes.text("http.request.method", "POST");
-        attributes.text("http.route", CHAT);
+        attributes.text("http.route", self.route);
         attributes.number("http.response.status_code", done.status.into());
         let totals = done.totals;
         if let Some(outcome) = totals.outcome {

@@ -110,6 +110,12 @@ impl Connection {
         let failed = |source: BackendError| Failure::Upstream { source };
         let http = Http::new(settings.timeouts()).map_err(failed)?;
         let policy = settings.retry_policy();
+        if settings.api == Api::Responses {
+            return Err(Failure::Usage {
+                message: "`upstream.api` is `responses`, which only the gateway speaks".into(),
+                hint: "set `upstream.api` to `chat-completions`".into(),
+            });
+        }
         if settings.api == Api::Messages {
             let can_prefill = found.model.prefill;
             let key = key.unwrap_or_default();

@@ -33,7 +33,7 @@ impl PartCalls<'_> {
         let options = TextOptions {
             max_iterations: continuation.max_iterations,
             max_output_tokens: params.max_total_tokens,
-            can_prefill: params.known.prefill.is_possible()
+            can_prefill: params.prefill().is_possible()
                 && continuation.strategies.first() == Some(&Strategy::Prefill),
         };
         let earlier = self.recording.as_deref().map(Recording::earlier_text);
@@ -167,9 +167,15 @@ impl Backend for TracedUpstream<'_> {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>> {
         let Self(context) = self;
         async {
-            let (client, prefill) = (&context.gateway.client, context.params.known.prefill);
+            let (client, params) = (&context.gateway.client, &context.params);
             let base = context.with_query(&context.base);
-            let backend = OpenAi::new(client.http.clone(), &base, None, prefill)?;
+            let backend = OpenAi::speaking(
+                params.protocol,
+                client.http.clone(),
+                &base,
+                None,
+                params.prefill(),
+            )?;
             let peer = (*client.peer).clone();
             let peer = context.secrets().iter().fold(peer, Peer::hiding);
             let backend = backend.on_behalf_of(&context.call_headers(), &Arc::new(peer));
@@ -179,7 +185,7 @@ impl Backend for TracedUpstream<'_> {
     }
 
     fn starts_at_cut(&self, call: &Call) -> bool {
-        self.0.params.known.prefill.carries_grammar(call)
+        self.0.params.prefill().carries_grammar(call)
     }
 }
 

@@ -11,7 +11,7 @@ use overlock_budget::{
 };
 use overlock_json::{BoundedSchema, Comparison, required_members};
 use overlock_llm::wire::{Protocol, ToolParameters, WireRequest};
-use overlock_llm::{CallFailure, ContinuationOptions, Strategy};
+use overlock_llm::{CallFailure, ContinuationOptions, Prefill, Strategy};
 use overlock_runs::{AnswerLimit, Basis, CallBudget, Least, Unfit};
 use serde_json::Value;
 
@@ -173,7 +173,7 @@ impl ChatParams {
                 .iter()
                 .filter_map(ToolRules::of)
                 .collect(),
-            continues: continues(headers)?,
+            continues: continues(headers, &*request)?,
             requested: request.outline().requested,
             max_total_tokens: max_total_tokens(headers, settings.max_total_tokens)?,
             strategies: OnceLock::new(),
@@ -188,9 +188,17 @@ impl ChatParams {
         settings.continuation_with(strategies, self.max_total_tokens)
     }
 
+    /// How later calls can prefill the answer.
+    pub(super) fn prefill(&self) -> Prefill {
+        match self.protocol {
+            Protocol::ChatCompletions => self.known.prefill,
+            Protocol::Responses => Prefill::default(),
+        }
+    }
+
     /// The strategies of later calls.
     pub(super) fn strategies(&self, gateway: &Gateway) -> &[Strategy] {
-        let strategies = || gateway.strategies_for(&self.model, self.known.prefill);
+        let strategies = || gateway.strategies_for(&self.model, self.prefill());
         self.strategies.get_or_init(strategies)
     }
 
@@ -285,9 +293,10 @@ fn does_not_fit(options: &PlanOptions, error: &PlanError, over: u64) -> String {
     message
 }
 
-fn continues(headers: &HeaderMap) -> Result<Continues, ApiError> {
+fn continues(headers: &HeaderMap, request: &dyn WireRequest) -> Result<Continues, ApiError> {
     static CONTINUE: HeaderName = HeaderName::from_static("x-overlock-continue");
     match header(headers, &CONTINUE)? {
+        None | Some("json" | "text") if !request.may_be_continued() => Ok(Continues::Nothing),
         None | Some("json") => Ok(Continues::Json),
         Some("text") => Ok(Continues::Text),
         Some("off") => Ok(Continues::Nothing),

@@ -6,6 +6,7 @@
 //! far a count is off depends on the text.
 
 use overlock_budget::{Provenance, Scale};
+use overlock_llm::wire::Protocol;
 use overlock_llm::{CallFailure, LearntWindow, Product, RefusedSize, Response, Server};
 use overlock_runs::Unfit;
 use serde_json::Value;
@@ -26,6 +27,7 @@ impl ChatRun {
         let bytes = u64::try_from(self.body.len()).unwrap_or(u64::MAX);
         is_estimate
             && self.context.shown.is_some()
+            && self.context.params.protocol == Protocol::ChatCompletions
             && !self.fits(bytes)
             && self.context.gateway.server.info().product == Product::LlamaCpp
     }

@@ -1,14 +1,29 @@
-//! `POST /v1/chat/completions`: fits the request into the window and completes the answer.
+//! `POST /v1/chat/completions` and `POST /v1/responses`: fit the request into the window and complete
+//! the answer.
 
 use overlock_llm::wire::Protocol;
 use tokio::time::timeout_at;
 
 use crate::body::{read_bytes, too_late};
 use crate::chat::{self, IncomingRequest};
-use crate::handlers::{Call, Handled};
+use crate::handlers::{Call, Handled, pass_through};
 use crate::offload;
 
-pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
+/// A chat completions request.
+pub(crate) fn completions(call: Call) -> impl Future<Output = Handled> {
+    answer(call, Protocol::ChatCompletions)
+}
+
+/// A Responses request. It is forwarded unchanged to an upstream that is not set to speak Responses.
+pub(crate) async fn responses(call: Call) -> Handled {
+    let protocol = Protocol::Responses;
+    if call.gateway.settings.upstream.api != protocol {
+        return Box::pin(pass_through::answer(call)).await;
+    }
+    answer(call, protocol).await
+}
+
+fn answer(call: Call, protocol: Protocol) -> impl Future<Output = Handled> {
     // Destructured outside of the future, so that the future holds only what it needs.
     let Call {
         gateway,
@@ -31,7 +46,7 @@ pub(crate) fn answer(call: Call) -> impl Future<Output = Handled> {
         let incoming = IncomingRequest {
             gateway,
             stats,
-            protocol: Protocol::ChatCompletions,
+            protocol,
             headers,
             query,
             deadline,

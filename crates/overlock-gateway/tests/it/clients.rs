@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use overlock_gateway::Settings;
 use overlock_llm::Strategy;
 use overlock_llm::testing::{Behaviour, Fault, Script, ScriptedServer};
+use overlock_llm::wire::Protocol;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -28,6 +29,12 @@ const PYTHON_TRIALS: &[&str] = &[
     "openai tool call",
     "openai tool call, stream",
     "openai tool call, parse",
+    "responses create",
+    "responses parse",
+    "responses stream",
+    "responses stream and parse",
+    "responses tool call",
+    "responses tool call, stream",
     "langchain json_mode",
     "langchain json_mode, stream",
     "langchain json_schema",
@@ -153,7 +160,12 @@ async fn check_clients(language: &str, clients: Command, names: &[&str]) {
     for name in names {
         let faults = [(*name == BREAKS_OFF).then_some(Fault::Reset(600))];
         let direct = ScriptedServer::start(cutting(&document), &faults).await;
-        let door = Door::open(cutting(&document), &faults).await;
+        let set = |settings: &mut Settings| {
+            if name.starts_with("responses") {
+                settings.upstream.api = Protocol::Responses;
+            }
+        };
+        let door = Door::open_with(cutting(&document), &faults, set).await;
         tried.push((*name, direct.expect("a server"), door));
     }
     let trials: BTreeMap<&str, Value> = tried
@@ -239,8 +251,11 @@ fn check_refusals(refusals: &BTreeMap<String, Outcome>) {
 
 /// Whether a request is a continuation of the gateway.
 fn asks_for_rest(request: &Value) -> bool {
-    let messages = request["messages"].as_array();
+    let messages = request["messages"]
+        .as_array()
+        .or(request["input"].as_array());
     let last = messages.and_then(|messages| messages.last()?["content"].as_str());
+    let last = last.or(request["input"].as_str());
     last.is_some_and(|last| last.contains("[[overlap-"))
 }
 

@@ -1,5 +1,6 @@
 use overlock_llm::assembler::UnsentOnly;
 use overlock_llm::testing::Behaviour;
+use overlock_llm::wire::Protocol;
 use overlock_runs::Record;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -8,6 +9,7 @@ use tokio::runtime::Runtime;
 
 use crate::door::{Door, TestResponse, report, script, serve_with};
 use crate::fake::{Fake, FakeReply};
+use crate::responses::{self, Item};
 
 /// The request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,7 @@ struct Reply {
 
 #[derive(Clone, Debug)]
 struct Case {
+    protocol: Protocol,
     wanted: Wanted,
     replies: Vec<Reply>,
     /// The characters in an event of the first answer.
@@ -79,6 +82,31 @@ impl Wanted {
         request
     }
 
+    /// The same request in Responses.
+    fn responses_request(self, stream: bool) -> Value {
+        let mut request = json!({
+            "model": "gpt-4o", "stream": stream, "max_output_tokens": 1000,
+            "input": "Write the report.",
+        });
+        match self {
+            Self::Anything | Self::Text => {}
+            Self::Json => request["text"] = json!({ "format": { "type": "json_object" } }),
+            Self::StrictSchema => {
+                let schema = json!({ "type": "object", "required": ["title"] });
+                request["text"] = json!({ "format": {
+                    "type": "json_schema", "name": "report", "strict": true, "schema": schema,
+                } });
+            }
+            Self::ToolCall => {
+                let parameters = json!({ "type": "object", "properties": {} });
+                request["tools"] = json!([{
+                    "type": "function", "name": "write", "parameters": parameters, "strict": false,
+                }]);
+            }
+        }
+        request
+    }
+
     fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Text => &[("x-overlock-continue", "text")],
@@ -113,8 +141,32 @@ fn usage() -> Value {
 }
 
 impl Case {
+    /// The replies of an upstream that speaks Responses.
+    fn responses(&self, is_streamed: bool) -> Vec<FakeReply> {
+        let text = |reply: &Reply| Item::Text(reply.text.clone());
+        let first = &self.replies[0];
+        let item = match self.wanted {
+            Wanted::ToolCall => Item::Call(first.text.clone()),
+            _ => text(first),
+        };
+        let first = if is_streamed {
+            responses::stream(&[item], first.finish, self.piece)
+        } else {
+            FakeReply::json(200, &responses::object(&[item], first.finish))
+        };
+        let later = self.replies[1..].iter();
+        let later = later.map(|reply| responses::stream(&[text(reply)], reply.finish, 7));
+        let replies = std::iter::once(first).chain(later);
+        let mut replies: Vec<FakeReply> = replies.map(|it| it.in_frames(self.frame)).collect();
+        replies.push(no_more());
+        replies
+    }
+
     /// The replies; the first is a stream or one object.
     fn replies(&self, is_streamed: bool) -> Vec<FakeReply> {
+        if self.protocol == Protocol::Responses {
+            return self.responses(is_streamed);
+        }
         let mut later: Vec<FakeReply> = self.replies[1..]
             .iter()
             .map(|reply| streamed(Wanted::Text, reply, 7).in_frames(self.frame))
@@ -132,11 +184,7 @@ impl Case {
             ]))
         };
         later.insert(0, first.in_frames(self.frame));
-        // The last reply is repeated, so it must end the run.
-        later.push(FakeReply::json(
-            400,
-            &json!({ "error": { "message": "no more" } }),
-        ));
+        later.push(no_more());
         later
     }
 
@@ -147,19 +195,30 @@ impl Case {
             settings.record = Record::Full;
             // A stream cannot be closed: `UnsentOnly::ClosePartial`.
             settings.close_partial = false;
+            settings.upstream.api = self.protocol;
         });
         let door = Door {
             address: address.await,
             upstream,
         };
-        let request = self.wanted.request(is_streamed);
-        let got = door.chat(&request, self.wanted.headers()).await;
+        let headers = self.wanted.headers();
+        let got = if self.protocol == Protocol::Responses {
+            let request = self.wanted.responses_request(is_streamed);
+            door.respond(&request, headers).await
+        } else {
+            door.chat(&self.wanted.request(is_streamed), headers).await
+        };
         let mut delivered = Delivered::read(&got, door.upstream.requests().len());
         let run = got.header("x-overlock-run").to_owned();
         let record = door.get(&format!("/api/runs/{run}?text=true")).await.json();
         delivered.record = recorded(&record);
         delivered
     }
+}
+
+/// The last reply is repeated, so it must end the run.
+fn no_more() -> FakeReply {
+    FakeReply::json(400, &json!({ "error": { "message": "no more" } }))
 }
 
 /// An answer as events, each with a few characters.
@@ -196,8 +255,16 @@ impl Delivered {
             ..Self::default()
         };
         if got.header("content-type").starts_with("application/json") {
-            delivered.take(&got.json(), "message");
+            let object = got.json();
+            if object["object"] == "response" {
+                delivered.take_response(&object);
+            } else {
+                delivered.take(&object, "message");
+            }
             return delivered;
+        }
+        if got.body.starts_with("event: ") {
+            delivered.take_response(&responses::checked(&got.body));
         }
         for event in got.body.split_terminator("\n\n") {
             if let Some(comment) = event.strip_prefix(": overlock ") {
@@ -225,6 +292,21 @@ impl Delivered {
         let added = added.filter_map(|step| step["result"]["added"].as_str());
         let accepted: String = added.collect();
         accepted.starts_with(&self.content) && accepted.starts_with(&self.arguments)
+    }
+
+    fn take_response(&mut self, response: &Value) {
+        self.usage = response["usage"].clone();
+        self.report = response["overlock"].clone();
+        self.error = response.get("error").filter(|it| !it.is_null()).cloned();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        for item in response["output"].as_array().into_iter().flatten() {
+            self.content.push_str(&text(&item["content"][0]["text"]));
+            self.arguments.push_str(&text(&item["arguments"]));
+        }
+        self.finish.push(match response["status"].as_str() {
+            Some("completed") => json!("stop"),
+            _ => response["incomplete_details"]["reason"].clone(),
+        });
     }
 
     fn take(&mut self, said: &Value, at: &str) {
@@ -343,26 +425,30 @@ fn cases() -> impl Strategy<Value = Case> {
     ]);
     let cut = prop_oneof![3 => any::<prop::sample::Index>().prop_map(Some), 1 => Just(None)];
     let sizes = (1..40_usize, select(vec![1_usize, 2, 3, 10, 100, 10_000]));
-    let first = (wanted, before, documents(), after, cut, sizes);
-    first.prop_flat_map(|(wanted, before, document, after, cut, (piece, frame))| {
-        let (end, finish) = match cut {
-            Some(cut) => {
-                let at = cut.index(document.len().max(1));
-                (document.floor_char_boundary(at), "length")
-            }
-            None => (document.len(), "stop"),
-        };
-        let after = if cut.is_some() { "" } else { after };
-        let text = [&before, &document[..end], after].concat();
-        let first = Reply { text, finish };
-        let later = prop::collection::vec(rests(&document, end), 0..4);
-        later.prop_map(move |later| Case {
-            wanted,
-            replies: [vec![first.clone()], later].concat(),
-            piece,
-            frame,
-        })
-    })
+    let protocol = select(vec![Protocol::ChatCompletions, Protocol::Responses]);
+    let first = ((protocol, wanted), before, documents(), after, cut, sizes);
+    first.prop_flat_map(
+        |((protocol, wanted), before, document, after, cut, (piece, frame))| {
+            let (end, finish) = match cut {
+                Some(cut) => {
+                    let at = cut.index(document.len().max(1));
+                    (document.floor_char_boundary(at), "length")
+                }
+                None => (document.len(), "stop"),
+            };
+            let after = if cut.is_some() { "" } else { after };
+            let text = [&before, &document[..end], after].concat();
+            let first = Reply { text, finish };
+            let later = prop::collection::vec(rests(&document, end), 0..4);
+            later.prop_map(move |later| Case {
+                protocol,
+                wanted,
+                replies: [vec![first.clone()], later].concat(),
+                piece,
+                frame,
+            })
+        },
+    )
 }
 
 /// What the answer that is not streamed could do and the stream could not, if they differ.
@@ -381,7 +467,7 @@ fn exception(whole: &Delivered, streamed: &Delivered) -> Option<UnsentOnly> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, max_shrink_iters: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn streaming_changes_nothing_but_the_time_of_arrival(case in cases()) {
@@ -433,14 +519,22 @@ async fn delivered_alike_as(wanted: Wanted, first: &str, rests: &[&str]) -> Deli
     };
     let mut replies = vec![reply(first, "length")];
     replies.extend(rests.iter().map(|rest| reply(rest, "stop")));
-    let case = Case {
+    let mut case = Case {
+        protocol: Protocol::Responses,
         wanted,
         replies,
         piece: 3,
         frame: 1,
     };
+    let responses = case.delivered(false).await;
+    assert_eq!(responses, case.delivered(true).await);
+    case.protocol = Protocol::ChatCompletions;
     let whole = case.delivered(false).await;
     assert_eq!(whole, case.delivered(true).await);
+    assert_eq!(
+        (&whole.content, &whole.arguments, &whole.outcome),
+        (&responses.content, &responses.arguments, &responses.outcome)
+    );
     whole
 }
 

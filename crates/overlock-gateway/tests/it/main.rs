@@ -14,6 +14,8 @@ mod whole;
 mod stream;
 // Tool calls, several choices, plain text and errors.
 mod others;
+// The Responses door.
+mod responses;
 // Streaming changes nothing but the time of arrival.
 mod law;
 // How the modules of the gateway depend on one another.

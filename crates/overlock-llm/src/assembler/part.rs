@@ -141,6 +141,11 @@ impl PartText {
         self.is_continued() && self.streaming.arrival() == Arrival::Growing
     }
 
+    /// Whether all of it was released, and nothing about it can change unless it was cut.
+    pub fn is_settled(&self) -> bool {
+        self.passed == self.text.len() && !self.is_open() && !self.needs_reread()
+    }
+
     /// Whether a document was requested and the full text must be read again: it contains more than
     /// a document, needs repair, or no document has begun.
     pub fn needs_reread(&self) -> bool {

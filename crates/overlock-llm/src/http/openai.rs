@@ -11,14 +11,13 @@ use super::address::Endpoint;
 use super::events::{EventContent, ServerEvent, event_stream};
 use super::response::{LONGEST_ANSWER, Shape, error_in};
 use super::{Http, Peer, Response};
-use crate::backend::{
-    Backend, BackendError, Call, Event, Events, Prefill, PrefillStyle, SurrogateBuffer, Usage,
-};
-use crate::wire::chat::has_output;
+use crate::backend::{Backend, BackendError, Call, Events, Prefill, PrefillStyle, SurrogateBuffer};
+use crate::wire::Protocol;
 
 /// A server at a base URL such as `http://127.0.0.1:11434/v1`.
 pub struct OpenAi {
     http: Http,
+    protocol: Protocol,
     chat: Endpoint,
     raw: Endpoint,
     prefill: Prefill,
@@ -33,9 +32,21 @@ impl OpenAi {
         key: Option<&str>,
         prefill: Prefill,
     ) -> Result<Self, BackendError> {
+        Self::speaking(Protocol::ChatCompletions, http, base, key, prefill)
+    }
+
+    /// The same, for calls of another protocol.
+    pub fn speaking(
+        protocol: Protocol,
+        http: Http,
+        base: &str,
+        key: Option<&str>,
+        prefill: Prefill,
+    ) -> Result<Self, BackendError> {
         Ok(Self {
             http,
-            chat: Endpoint::with_bearer(base, "/chat/completions", key)?,
+            protocol,
+            chat: Endpoint::with_bearer(base, protocol.path(), key)?,
             raw: Endpoint::with_bearer(base, "/completions", key)?,
             prefill,
             streams: true,
@@ -80,23 +91,19 @@ impl OpenAi {
         let mut answer = self.http.ask(endpoint, body).await?;
         // Some servers ignore `stream` or send a wrong content type.
         match answer.shape().await? {
-            Shape::Stream => Ok(event_stream(answer, interpret)),
-            Shape::Json => complete_answer(answer).await,
+            Shape::Stream => {
+                let protocol = self.protocol;
+                let interpret =
+                    move |event: &ServerEvent<'_>, host: &str| interpret(protocol, event, host);
+                Ok(event_stream(answer, interpret))
+            }
+            Shape::Json => complete_answer(self.protocol, answer).await,
         }
     }
 
     fn request(&self, call: Call) -> Map<String, Value> {
         let mut request = call.request;
-        if self.streams {
-            request.insert("stream".to_owned(), json!(true));
-            request.insert(
-                "stream_options".to_owned(),
-                json!({ "include_usage": true }),
-            );
-        } else {
-            request.remove("stream");
-            request.remove("stream_options");
-        }
+        self.protocol.with_stream(&mut request, self.streams);
         // A run continues one answer.
         if let Some(count) = request.get_mut("n") {
             *count = json!(1);
@@ -164,137 +171,46 @@ fn raw_prompt(messages: Option<&Value>, prefill: &str) -> String {
 }
 
 /// The events of an answer without streaming.
-async fn complete_answer(mut answer: Response) -> Result<Events<'static>, BackendError> {
+async fn complete_answer(
+    protocol: Protocol,
+    mut answer: Response,
+) -> Result<Events<'static>, BackendError> {
     let body = answer.read_whole(LONGEST_ANSWER).await?;
     let read = SurrogateBuffer::default().read(&body);
     let value = read
         .map_err(|error| answer.malformed(&error.to_string()))?
         .value;
-    if let Some(error) = answer.error_in(&value) {
+    let error = protocol.error_in(&value);
+    if let Some(error) = error.and_then(|error| answer.error_in(&error)) {
         return Err(error);
     }
-    if !value["choices"].is_array() {
-        return Err(answer.malformed("no `choices`"));
+    if let Err(reason) = protocol.check_answer(&value) {
+        return Err(answer.malformed(reason));
     }
-    let events = events_of(&value);
+    let events = protocol.events_of(&value);
     Ok(stream::iter(events.into_iter().map(Ok)).boxed())
 }
 
 /// Interprets a chunk of a stream. Unknown events, such as pings, contain nothing.
-fn interpret(event: &ServerEvent<'_>, host: &str) -> Result<EventContent, BackendError> {
-    if let Some(error) = error_in(event.value, host) {
+fn interpret(
+    protocol: Protocol,
+    event: &ServerEvent<'_>,
+    host: &str,
+) -> Result<EventContent, BackendError> {
+    let error = protocol.error_in(event.value);
+    if let Some(error) = error.and_then(|error| error_in(&error, host)) {
         return Err(error);
     }
-    let events = events_of(event.value);
-    if events.is_empty() && has_output(event.value) {
+    let events = protocol.events_of(event.value);
+    if events.is_empty() && protocol.has_output(event.value) {
         return Ok(EventContent::Activity);
     }
     Ok(EventContent::Events(events))
 }
 
-/// The first choice of a chunk or a complete answer.
-fn first_choice(value: &Value) -> Option<&Value> {
-    let is_first = |choice: &&Value| {
-        let index = choice.get("index").and_then(Value::as_u64);
-        index.is_none_or(|index| index == 0)
-    };
-    value.get("choices")?.as_array()?.iter().find(is_first)
-}
-
-/// The delta or message of a choice; a raw completion has neither.
-fn message_in(choice: &Value) -> &Value {
-    let message = choice.get("delta").or(choice.get("message"));
-    message.unwrap_or(choice)
-}
-
-/// The events in a chunk or a complete answer.
-fn events_of(value: &Value) -> Vec<Event> {
-    let mut events = Vec::new();
-    if let Some(choice) = first_choice(value) {
-        let message = message_in(choice);
-        let text_of = |value: Option<&Value>| {
-            let text = value.and_then(Value::as_str);
-            text.filter(|text| !text.is_empty()).map(str::to_owned)
-        };
-        events.extend(text_of(message.get("content").or(choice.get("text"))).map(Event::Text));
-        events.extend(text_of(message.get("refusal")).map(Event::Refusal));
-        events.extend(text_of(choice.get("finish_reason")).map(Event::Finish));
-    }
-    events.extend(Usage::of_completion(value).map(Event::Usage));
-    events
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check(value: &Value, expected: &[Event]) {
-        assert_eq!(events_of(value), expected, "{value}");
-    }
-
-    fn text(text: &str) -> Event {
-        Event::Text(text.to_owned())
-    }
-
-    #[test]
-    fn reads_only_the_first_choice() {
-        let choice =
-            |index: u64, text: &str| json!({ "index": index, "delta": { "content": text } });
-        check(&json!({ "choices": [choice(1, "b")] }), &[]);
-        check(
-            &json!({ "choices": [choice(1, "b"), choice(0, "a")] }),
-            &[text("a")],
-        );
-        check(
-            &json!({ "choices": [{ "message": { "content": "a" } }] }),
-            &[text("a")],
-        );
-    }
-
-    #[test]
-    fn cached_tokens_are_read_from_usage_or_timings_and_never_guessed() {
-        let usage = json!({ "prompt_tokens": 50, "completion_tokens": 7 });
-        let check_cached = |value: Value, cached| {
-            let usage = Usage {
-                input: 50,
-                output: 7,
-                cached,
-            };
-            check(&value, &[Event::Usage(usage)]);
-        };
-        check_cached(json!({ "usage": usage }), None);
-        check_cached(
-            json!({ "usage": usage, "timings": { "cache_n": 40 } }),
-            Some(40),
-        );
-        let mut usage = usage;
-        usage["prompt_tokens_details"] = json!({ "cached_tokens": 0 });
-        check_cached(json!({ "usage": usage }), Some(0));
-    }
-
-    #[test]
-    fn reads_a_refusal() {
-        let refusal = Event::Refusal("No.".to_owned());
-        let finish = Event::Finish("content_filter".to_owned());
-        let said = json!({ "content": null, "refusal": "No." });
-        check(
-            &json!({ "choices": [{ "delta": said, "finish_reason": "content_filter" }] }),
-            &[refusal.clone(), finish],
-        );
-        check(&json!({ "choices": [{ "message": said }] }), &[refusal]);
-    }
-
-    #[test]
-    fn reasoning_is_activity_and_empty_pieces_are_not() {
-        let chunk = |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta }] });
-        assert!(has_output(&chunk(json!({ "reasoning_content": "Hm." }))));
-        assert!(has_output(&chunk(json!({ "tool_calls": [{}] }))));
-        assert!(!has_output(&chunk(
-            json!({ "content": "", "reasoning": "" })
-        )));
-        assert!(!has_output(&json!({ "type": "ping" })));
-    }
 
     #[test]
     fn a_raw_prompt_has_the_text_of_all_messages() {

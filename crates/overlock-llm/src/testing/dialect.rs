@@ -3,6 +3,7 @@
 use hyper::HeaderMap;
 use serde_json::{Map, Value, json};
 
+use super::responses;
 use crate::backend::{Call, Event, Usage};
 
 /// An API format.
@@ -16,6 +17,8 @@ pub(super) enum Dialect {
     Raw,
     /// Anthropic's messages.
     Messages,
+    /// OpenAI's Responses, with a call of this tool as answer, if one is named.
+    Responses(Option<String>),
 }
 
 /// The HTTP status and the message of an error.
@@ -28,12 +31,16 @@ impl Dialect {
             "/v1/chat/completions" => Some(Self::Chat),
             "/v1/completions" => Some(Self::Raw),
             "/v1/messages" => Some(Self::Messages),
+            "/v1/responses" => Some(Self::Responses(None)),
             _ => None,
         }
     }
 
     /// The format of the answer to a request.
     pub(super) fn answering(self, request: &Map<String, Value>) -> Self {
+        if matches!(self, Self::Responses(_)) {
+            return Self::Responses(responses::forced_tool(request));
+        }
         let tool = request.get("tool_choice").filter(|_| self == Self::Chat);
         let name = tool.and_then(|tool| tool.pointer("/function/name")?.as_str());
         match name {
@@ -48,6 +55,9 @@ impl Dialect {
         headers: &HeaderMap,
         request: &Map<String, Value>,
     ) -> Result<(), ErrorReply> {
+        if matches!(self, Self::Responses(_)) {
+            return responses::check(request).map_err(|message| (400, message));
+        }
         if *self != Self::Messages {
             return Ok(());
         }
@@ -63,6 +73,9 @@ impl Dialect {
 
     /// The call in a request: a last assistant message is its prefill.
     pub(super) fn call(&self, mut request: Map<String, Value>) -> Call {
+        if matches!(self, Self::Responses(_)) {
+            return responses::call(request);
+        }
         if *self == Self::Raw {
             let prompt = request.remove("prompt").unwrap_or_default();
             let prefill = prompt.as_str().map(str::to_owned);
@@ -79,6 +92,7 @@ impl Dialect {
     pub(super) fn complete(&self, heading: &Heading, events: &[Event]) -> Value {
         let answer = CollectedAnswer::from_events(events);
         match self {
+            Self::Responses(tool) => responses::object(heading, &answer, tool.as_deref()),
             Self::Messages => json!({
                 "type": "message",
                 "role": "assistant",
@@ -107,6 +121,10 @@ impl Dialect {
 
     /// The answer as a stream, event by event.
     pub(super) fn stream(&self, heading: &Heading, events: &[Event]) -> Vec<String> {
+        if let Self::Responses(tool) = self {
+            let answer = CollectedAnswer::from_events(events);
+            return responses::stream(&responses::object(heading, &answer, tool.as_deref()));
+        }
         if *self != Self::Messages {
             let begin = match self {
                 Self::Tool(name) => {
@@ -159,6 +177,15 @@ impl Dialect {
     /// One event of a stream.
     pub(super) fn chunk(&self, heading: &Heading, event: &Event) -> String {
         let choice = match (self, event) {
+            (Self::Responses(_), event) => {
+                let Event::Text(text) = event else {
+                    return String::new();
+                };
+                return named(
+                    "response.output_text.delta",
+                    &json!({ "output_index": 0, "content_index": 0, "delta": text }),
+                );
+            }
             (Self::Messages, event) => {
                 let text = if let Event::Text(text) = event {
                     text
@@ -199,6 +226,10 @@ impl Dialect {
     pub(super) fn error_event(&self, message: &str) -> String {
         match self {
             Self::Messages => named("error", &self.error(529, message)),
+            Self::Responses(_) => named(
+                "error",
+                &json!({ "code": "server_error", "message": message }),
+            ),
             Self::Chat | Self::Tool(_) | Self::Raw => {
                 format!("data: {}\n\n", self.error(529, message))
             }
@@ -262,10 +293,10 @@ fn usage_of(usage: &Usage) -> Value {
 }
 
 /// The joined events of an answer.
-struct CollectedAnswer {
-    text: String,
-    finish: String,
-    usage: Usage,
+pub(super) struct CollectedAnswer {
+    pub(super) text: String,
+    pub(super) finish: String,
+    pub(super) usage: Usage,
 }
 
 impl CollectedAnswer {

@@ -10,6 +10,7 @@ mod document_search;
 mod fault;
 mod manner;
 mod random;
+mod responses;
 mod script;
 mod server;
 mod state;

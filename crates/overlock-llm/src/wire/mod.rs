@@ -13,6 +13,7 @@ mod error;
 mod pieces;
 mod protocol;
 mod request;
+pub mod responses;
 
 pub use answer::{AnswerSummary, FinalChoice, Forwarded, WireAnswer, WireEncoder, WireEvent};
 pub use error::{ErrorBody, RequestError};

@@ -1,13 +1,14 @@
 //! The protocols, by name.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::answer::{AnswerSummary, WireAnswer, frame};
 use super::chat;
 use super::error::{ErrorBody, RequestError};
 use super::request::WireRequest;
+use super::responses::{self, ResponsesAnswer};
 use crate::assembler::Assembler;
-use crate::backend::Usage;
+use crate::backend::{Event, Usage};
 
 /// A wire protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub enum Protocol {
     /// OpenAI's chat completions.
     #[default]
     ChatCompletions,
+    /// OpenAI's Responses.
+    Responses,
 }
 
 /// The names of members of a request, for error messages.
@@ -31,6 +34,7 @@ impl Protocol {
     pub fn path(self) -> &'static str {
         match self {
             Self::ChatCompletions => "/chat/completions",
+            Self::Responses => "/responses",
         }
     }
 
@@ -41,6 +45,10 @@ impl Protocol {
                 messages: "messages",
                 format: "response_format",
             },
+            Self::Responses => MemberNames {
+                messages: "input",
+                format: "text.format",
+            },
         }
     }
 
@@ -48,6 +56,7 @@ impl Protocol {
     pub fn read_request(self, text: &str) -> Result<Box<dyn WireRequest>, RequestError> {
         match self {
             Self::ChatCompletions => Ok(Box::new(chat::ChatRequest::from_json(text)?)),
+            Self::Responses => Ok(Box::new(responses::ResponsesRequest::from_json(text)?)),
         }
     }
 
@@ -57,6 +66,7 @@ impl Protocol {
             Self::ChatCompletions => {
                 json!({ "model": model, "messages": [{ "role": "user", "content": "" }] })
             }
+            Self::Responses => json!({ "model": model, "input": "" }),
         }
     }
 
@@ -76,6 +86,7 @@ impl Protocol {
                 model,
                 wants_usage,
             )),
+            Self::Responses => Box::new(ResponsesAnswer::streamed(id, created, model)),
         }
     }
 
@@ -83,6 +94,7 @@ impl Protocol {
     pub fn complete(self, object: Value, assembler: &mut Assembler) -> Box<dyn WireAnswer> {
         match self {
             Self::ChatCompletions => Box::new(chat::ChatResponse::complete(object, assembler)),
+            Self::Responses => Box::new(ResponsesAnswer::complete(object, assembler)),
         }
     }
 
@@ -92,6 +104,10 @@ impl Protocol {
             Self::ChatCompletions => (
                 object.get("choices").is_some_and(Value::is_array),
                 "it is no chat completion, and has no `choices`",
+            ),
+            Self::Responses => (
+                object.get("output").is_some_and(Value::is_array),
+                "it is no response, and has no `output`",
             ),
         };
         is_answer.then_some(()).ok_or(error)
@@ -104,6 +120,7 @@ impl Protocol {
                 let error = value.get("error").filter(|error| !error.is_null())?;
                 Some(json!({ "error": error }))
             }
+            Self::Responses => responses::error_in(value),
         }
     }
 
@@ -111,6 +128,7 @@ impl Protocol {
     pub fn has_output(self, event: &Value) -> bool {
         match self {
             Self::ChatCompletions => chat::has_output(event),
+            Self::Responses => responses::has_output(event),
         }
     }
 
@@ -118,6 +136,7 @@ impl Protocol {
     pub fn events(self, object: &Value, wants_usage: bool) -> Vec<Value> {
         match self {
             Self::ChatCompletions => chat::chunks(object, wants_usage),
+            Self::Responses => responses::events(object),
         }
     }
 
@@ -125,6 +144,11 @@ impl Protocol {
     pub fn frame(self, event: &Value) -> Vec<u8> {
         match self {
             Self::ChatCompletions => frame(event.to_string().as_bytes()),
+            Self::Responses => {
+                let kind = event.get("type").and_then(Value::as_str);
+                let name = format!("event: {}\n", kind.unwrap_or_default());
+                [name.as_bytes(), &frame(event.to_string().as_bytes())].concat()
+            }
         }
     }
 
@@ -132,13 +156,14 @@ impl Protocol {
     pub fn end_of_stream(self) -> &'static str {
         match self {
             Self::ChatCompletions => "data: [DONE]\n\n",
+            Self::Responses => "",
         }
     }
 
     /// The body of an error.
     pub fn error(self, error: &ErrorBody<'_>) -> Value {
         match self {
-            Self::ChatCompletions => error.as_openai(),
+            Self::ChatCompletions | Self::Responses => error.as_openai(),
         }
     }
 
@@ -146,6 +171,7 @@ impl Protocol {
     pub fn summary(self, object: &Value) -> AnswerSummary<'_> {
         match self {
             Self::ChatCompletions => chat::summary(object),
+            Self::Responses => responses::summary(object),
         }
     }
 
@@ -153,6 +179,7 @@ impl Protocol {
     pub fn usage_object(self, usage: Usage) -> Value {
         match self {
             Self::ChatCompletions => chat::usage_object(usage),
+            Self::Responses => responses::usage_object(usage),
         }
     }
 
@@ -160,6 +187,7 @@ impl Protocol {
     pub fn read_usage(self, usage: &Value) -> Option<Usage> {
         match self {
             Self::ChatCompletions => chat::read_usage(usage),
+            Self::Responses => responses::read_usage(usage),
         }
     }
 
@@ -168,6 +196,31 @@ impl Protocol {
     pub fn add_usage(self, first: &Value, later: Usage) -> Value {
         match self {
             Self::ChatCompletions => chat::add_usage(first, later),
+            Self::Responses => responses::add_usage(first, later),
+        }
+    }
+}
+
+impl Protocol {
+    /// The members of a call whose answer is streamed or not.
+    pub fn with_stream(self, request: &mut Map<String, Value>, is_streamed: bool) {
+        for name in ["stream", "stream_options"] {
+            request.remove(name);
+        }
+        if is_streamed {
+            request.insert("stream".to_owned(), json!(true));
+            if self == Self::ChatCompletions {
+                let options = json!({ "include_usage": true });
+                request.insert("stream_options".to_owned(), options);
+            }
+        }
+    }
+
+    /// The events in an event of a stream or in an answer.
+    pub fn events_of(self, value: &Value) -> Vec<Event> {
+        match self {
+            Self::ChatCompletions => chat::events_of(value),
+            Self::Responses => responses::events_of(value),
         }
     }
 }

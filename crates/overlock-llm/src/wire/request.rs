@@ -36,6 +36,11 @@ pub trait WireRequest: Request + Send + Sync {
     /// Whether the answer has to be JSON.
     fn wants_json(&self) -> bool;
 
+    /// Whether later calls can continue its answer without side effects.
+    fn may_be_continued(&self) -> bool {
+        true
+    }
+
     /// The schema of the requested document, and whether the request is strict about it.
     fn document_schema(&self) -> Option<(&Value, bool)>;
 

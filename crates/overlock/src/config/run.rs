@@ -96,15 +96,17 @@ impl UpstreamSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Api {
     ChatCompletions,
+    Responses,
     Messages,
 }
 
 impl Api {
-    pub(super) const ALL: [Self; 2] = [Self::ChatCompletions, Self::Messages];
+    pub(super) const ALL: [Self; 3] = [Self::ChatCompletions, Self::Responses, Self::Messages];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::ChatCompletions => "chat-completions",
+            Self::Responses => "responses",
             Self::Messages => "messages",
         }
     }

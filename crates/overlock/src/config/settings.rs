@@ -140,7 +140,8 @@ pub(super) const KEYS: &[Key<Config>] = keys! { Config:
     "budget.memory.count" => budget.plan.memory.count;
     /// The base URL, including `/v1`.
     "upstream.url" like "\"http://127.0.0.1:11434/v1\"" => upstream.url;
-    /// The protocol: "chat-completions", or "messages" for Anthropic.
+    /// The protocol: "chat-completions", "responses" for OpenAI's Responses (only the gateway speaks
+    /// it), or "messages" for Anthropic (not the gateway).
     "upstream.api" => upstream.api;
     /// The environment variable with the API key. Without it OPENAI_API_KEY is sent to OpenAI only,
     /// and ANTHROPIC_API_KEY to Anthropic only.

@@ -10,7 +10,7 @@ use crate::wire::answer::{AnswerSummary, WireEncoder, frame};
 pub(super) const REPORT: &str = "overlock";
 
 /// Whether an event has output of the model: content, reasoning, a tool call or a finish reason.
-pub(crate) fn has_output(event: &Value) -> bool {
+pub(in crate::wire) fn has_output(event: &Value) -> bool {
     const OUTPUTS: [&str; 7] = [
         "content",
         "refusal",

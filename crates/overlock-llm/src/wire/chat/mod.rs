@@ -11,6 +11,7 @@ mod tools;
 // Responses.
 mod delta_merge;
 mod event;
+mod events;
 mod members;
 mod object;
 mod response;
@@ -20,7 +21,7 @@ pub use message::ChatMessage;
 pub use request::ChatRequest;
 pub use rewrite::rewrite_text;
 
-pub(crate) use event::has_output;
-pub(super) use event::{chunks, summary};
+pub(super) use event::{chunks, has_output, summary};
+pub(super) use events::events_of;
 pub(super) use response::ChatResponse;
 pub(super) use usage::{add_usage, read_usage, usage_object};

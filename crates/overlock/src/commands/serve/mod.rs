@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use overlock_gateway::{Gateway, GatewayError, Settings, Upstream};
+use overlock_llm::wire::Protocol;
 use overlock_llm::{ContinuationOptions, Kpi};
 use overlock_pipeline::RecordedDefinitions;
 use overlock_runs::Record;
@@ -179,11 +180,12 @@ impl Serve {
         };
         if settings.api == Api::Messages {
             return Err(Failure::Usage {
-                message:
-                    "the gateway needs an upstream with chat completions, but `upstream.api` is \
-                          `messages`"
+                message: "the gateway needs an upstream with chat completions or Responses, but \
+                          `upstream.api` is `messages`"
+                    .into(),
+                hint:
+                    "set another upstream, and `upstream.api` to `chat-completions` or `responses`"
                         .into(),
-                hint: "set another upstream, and `upstream.api` to `chat-completions`".into(),
             });
         }
         let variable = self
@@ -213,6 +215,10 @@ impl Serve {
 fn settings(config: &Config, upstream: &ChosenUpstream, keys: &Keys) -> Settings {
     let upstream = Upstream {
         base: upstream.url().map(str::to_owned),
+        api: match config.upstream.api {
+            Api::Responses => Protocol::Responses,
+            Api::ChatCompletions | Api::Messages => Protocol::ChatCompletions,
+        },
         key: upstream.key().map(str::to_owned),
         prefill: config.upstream.prefill.style(),
         discovery: config.upstream.discovery,
