@@ -3,11 +3,14 @@
 //! A choice of the assembler is a text with the function calls after it. All other items are
 //! opaque: they are forwarded as they are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::object::{REPORT, finish_of, new_message, set_item_status, set_status, text_part};
+use super::choices::{Choices, delta, is_opaque};
+use super::object::{
+    REPORT, cut_items, finish_of, new_message, set_item_status, set_status, text_part, write_text,
+};
 use super::writer::{
     PartKey, PartPlace, ResponsesEncoder, SharedWriter, closes_part, kind_of, locked, place_of,
 };
@@ -31,121 +34,6 @@ pub(in crate::wire) struct ResponsesAnswer {
     held: Option<PartKey>,
     /// The response of the last event.
     sent: Option<Value>,
-}
-
-/// How the items of a response become choices.
-#[derive(Default)]
-struct Choices {
-    parts: BTreeMap<PartPlace, PartKey>,
-    tools: BTreeMap<PartKey, String>,
-    /// The last choice.
-    last: u64,
-    has_text: bool,
-    calls: usize,
-    is_opaque: bool,
-}
-
-impl Choices {
-    /// Begins another choice, unless the last one is empty.
-    fn turn(&mut self, assembler: &mut Assembler) {
-        if !self.has_text && self.calls == 0 && !self.is_opaque {
-            return;
-        }
-        let finish = if self.calls > 0 || self.is_opaque {
-            "tool_calls"
-        } else {
-            "stop"
-        };
-        assembler.feed(self.last, Delta::Finish(finish));
-        self.last += 1;
-        (self.has_text, self.calls, self.is_opaque) = (false, 0, false);
-    }
-
-    /// The text at a place.
-    fn text(&mut self, place: PartPlace, assembler: &mut Assembler) -> PartKey {
-        if let Some(key) = self.parts.get(&place) {
-            return *key;
-        }
-        self.turn(assembler);
-        self.has_text = true;
-        let key = (self.last, None);
-        assembler.feed(self.last, Delta::Text(""));
-        self.parts.insert(place, key);
-        key
-    }
-
-    /// The arguments of the call at a place.
-    fn call(&mut self, output: u64, tool: Option<&str>, assembler: &mut Assembler) -> PartKey {
-        let content = None;
-        let place = PartPlace { output, content };
-        if let Some(key) = self.parts.get(&place) {
-            return *key;
-        }
-        if self.is_opaque {
-            self.turn(assembler);
-        }
-        let key = (self.last, Some(self.calls));
-        self.calls += 1;
-        assembler.feed(self.last, delta(key, ""));
-        self.parts.insert(place, key);
-        self.tools.insert(key, tool.unwrap_or_default().to_owned());
-        key
-    }
-
-    /// An item that is never continued, such as a call of a custom tool.
-    fn opaque(&mut self, tool: &str, assembler: &mut Assembler) {
-        self.turn(assembler);
-        self.is_opaque = true;
-        assembler.feed(self.last, Delta::FunctionArguments(""));
-        self.tools.insert((self.last, None), tool.to_owned());
-    }
-
-    fn end(&self, finish: &str, assembler: &mut Assembler) {
-        let has_calls = self.calls > 0 || self.is_opaque;
-        let finish = if finish == "stop" && has_calls {
-            "tool_calls"
-        } else {
-            finish
-        };
-        assembler.feed(self.last, Delta::Finish(finish));
-    }
-}
-
-fn delta((_, call): PartKey, text: &str) -> Delta<'_> {
-    match call {
-        None => Delta::Text(text),
-        Some(call) => Delta::ToolArguments { call, text },
-    }
-}
-
-/// Whether an item is neither a message nor a function call, and acts.
-fn is_opaque(kind: &str) -> bool {
-    !matches!(
-        kind,
-        "message" | "function_call" | "reasoning" | "compaction"
-    )
-}
-
-/// The error in an event or in a response.
-pub(in crate::wire) fn error_in(value: &Value) -> Option<Value> {
-    let error = match kind_of(value) {
-        "error" => value.get("error").unwrap_or(value),
-        "response.failed" => value.pointer("/response/error").unwrap_or(value),
-        _ => value.get("error").filter(|error| !error.is_null())?,
-    };
-    Some(json!({ "error": error }))
-}
-
-/// Whether an event has output of the model.
-pub(in crate::wire) fn has_output(event: &Value) -> bool {
-    let is_head = |kind: &str| {
-        matches!(
-            kind,
-            "response.created" | "response.in_progress" | "response.queued" | "keepalive"
-        )
-    };
-    let is_empty = event.get("delta").is_some_and(|delta| delta == "");
-    !is_head(kind_of(event)) && !is_empty
 }
 
 impl ResponsesAnswer {
@@ -285,28 +173,6 @@ fn part_in(assembler: &Assembler, (choice, call): PartKey) -> Option<&PartText> 
         None => Some(&parts.content),
         Some(call) => parts.calls.get(call),
     }
-}
-
-/// Writes the text of a part into an item. Returns whether that changes it.
-fn write_text(item: &mut Value, place: PartPlace, text: &str) -> bool {
-    let at = match place.content {
-        None => item.get_mut("arguments"),
-        Some(content) => {
-            let content = usize::try_from(content).unwrap_or(usize::MAX);
-            let parts = item.get_mut("content").and_then(Value::as_array_mut);
-            parts.and_then(|parts| {
-                if parts.len() == content {
-                    parts.push(text_part(""));
-                }
-                parts.get_mut(content)?.get_mut("text")
-            })
-        }
-    };
-    let Some(at) = at.filter(|at| at.as_str() != Some(text)) else {
-        return false;
-    };
-    *at = json!(text);
-    true
 }
 
 impl WireAnswer for ResponsesAnswer {
@@ -517,20 +383,4 @@ impl WireAnswer for ResponsesAnswer {
         }
         (response, is_changed)
     }
-}
-
-/// The last item of every choice that is not complete.
-fn cut_items(
-    choices: &BTreeMap<u64, FinalChoice>,
-    places: &BTreeMap<PartKey, PartPlace>,
-) -> BTreeSet<u64> {
-    let is_cut = |choice: &FinalChoice| {
-        matches!(choice.finish.as_deref(), Some("length" | "content_filter"))
-    };
-    let cut = choices.iter().filter(|(_, choice)| is_cut(choice));
-    let last = cut.filter_map(|(index, _)| {
-        let parts = places.range((*index, None)..=(*index, Some(usize::MAX)));
-        parts.map(|(_, place)| place.output).max()
-    });
-    last.collect()
 }

@@ -1,6 +1,6 @@
-//! The answer to a call for one text.
+//! What events say: the texts of the answer to a call, errors, and whether they have output.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::object::{finish_of, read_usage};
 use super::writer::kind_of;
@@ -53,4 +53,26 @@ fn ending(response: &Value) -> Vec<Event> {
     let finish = finish_of(response).map(|finish| Event::Finish(finish.to_owned()));
     let usage = response.get("usage").and_then(read_usage).map(Event::Usage);
     finish.into_iter().chain(usage).collect()
+}
+
+/// The error in an event or in a response.
+pub(in crate::wire) fn error_in(value: &Value) -> Option<Value> {
+    let error = match kind_of(value) {
+        "error" => value.get("error").unwrap_or(value),
+        "response.failed" => value.pointer("/response/error").unwrap_or(value),
+        _ => value.get("error").filter(|error| !error.is_null())?,
+    };
+    Some(json!({ "error": error }))
+}
+
+/// Whether an event has output of the model.
+pub(in crate::wire) fn has_output(event: &Value) -> bool {
+    let is_head = |kind: &str| {
+        matches!(
+            kind,
+            "response.created" | "response.in_progress" | "response.queued" | "keepalive"
+        )
+    };
+    let is_empty = event.get("delta").is_some_and(|delta| delta == "");
+    !is_head(kind_of(event)) && !is_empty
 }

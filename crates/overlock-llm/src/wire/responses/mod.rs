@@ -2,13 +2,14 @@
 
 mod answer;
 mod calls;
+mod choices;
 mod events;
 mod item;
 mod object;
 mod request;
 mod writer;
 
-pub(super) use answer::{ResponsesAnswer, error_in, has_output};
-pub(super) use events::events_of;
+pub(super) use answer::ResponsesAnswer;
+pub(super) use events::{error_in, events_of, has_output};
 pub(super) use object::{add_usage, events, read_usage, summary, usage_object};
 pub use request::ResponsesRequest;

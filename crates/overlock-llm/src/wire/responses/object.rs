@@ -1,9 +1,10 @@
 //! The response as one object: its status, its usage, and its events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use super::writer::{PartKey, PartPlace};
 use crate::backend::Usage;
 use crate::wire::answer::{AnswerSummary, FinalChoice};
 use crate::wire::protocol::is_normal_end;
@@ -230,4 +231,42 @@ pub(in crate::wire) fn add_usage(first: &Value, later: Usage) -> Value {
         details["cached_tokens"] = json!(cached);
     }
     Value::Object(usage)
+}
+
+/// Writes the text of a part into an item. Returns whether that changes it.
+pub(super) fn write_text(item: &mut Value, place: PartPlace, text: &str) -> bool {
+    let at = match place.content {
+        None => item.get_mut("arguments"),
+        Some(content) => {
+            let content = usize::try_from(content).unwrap_or(usize::MAX);
+            let parts = item.get_mut("content").and_then(Value::as_array_mut);
+            parts.and_then(|parts| {
+                if parts.len() == content {
+                    parts.push(text_part(""));
+                }
+                parts.get_mut(content)?.get_mut("text")
+            })
+        }
+    };
+    let Some(at) = at.filter(|at| at.as_str() != Some(text)) else {
+        return false;
+    };
+    *at = json!(text);
+    true
+}
+
+/// The last item of every choice that is not complete.
+pub(super) fn cut_items(
+    choices: &BTreeMap<u64, FinalChoice>,
+    places: &BTreeMap<PartKey, PartPlace>,
+) -> BTreeSet<u64> {
+    let is_cut = |choice: &FinalChoice| {
+        matches!(choice.finish.as_deref(), Some("length" | "content_filter"))
+    };
+    let cut = choices.iter().filter(|(_, choice)| is_cut(choice));
+    let last = cut.filter_map(|(index, _)| {
+        let parts = places.range((*index, None)..=(*index, Some(usize::MAX)));
+        parts.map(|(_, place)| place.output).max()
+    });
+    last.collect()
 }
