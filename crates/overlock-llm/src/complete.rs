@@ -222,7 +222,6 @@ async fn drive_on(
         let begun = prefill.as_deref().unwrap_or_default();
         let streaming = Some(run.streaming(&ask, prefill.as_deref()));
         let most_bytes = drive.most_bytes(&plan).saturating_add(begun.len());
-        let starts_at_cut = drive.backend.starts_at_cut(&call);
         let (mut collected, streamed_len) = drive
             .read_answer(call, most_bytes, streaming, observer)
             .await;
@@ -231,7 +230,7 @@ async fn drive_on(
             observer.retrying(retry);
             continue;
         }
-        let is_at_cut = collected.remove_echo(begun) || starts_at_cut;
+        let is_at_cut = collected.remove_echo(begun);
         let is_silent = collected.text.is_empty();
         let stop_cause = collected.stop_cause();
         if let Some(error) = collected.broken.as_ref().filter(|_| is_silent) {

@@ -47,6 +47,7 @@ impl DrivenRun<'_> {
             Self::Document(run) => {
                 run.set_request(drive.request);
                 run.set_streamed(drive.live);
+                run.set_at_cut(drive.backend.starts_at_cut(drive.request));
             }
             Self::Text(run) => run.set_request(drive.request),
         }

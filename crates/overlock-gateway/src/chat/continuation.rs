@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use overlock_budget::PlanOptions;
 use overlock_json::PartialDocument;
 use overlock_llm::assembler::PartState;
+use overlock_llm::wire::WireRequest;
 use overlock_llm::{
     Backend, BackendError, Call, Continuation, Drive, DriveError, Events, OpenAi, Outcome, Peer,
     Reason, Retrying, StopCause, Strategy, TextContinuation, TextOptions, complete, complete_text,
@@ -184,8 +185,8 @@ impl Backend for TracedUpstream<'_> {
         .boxed()
     }
 
-    fn starts_at_cut(&self, call: &Call) -> bool {
-        self.0.params.prefill().carries_grammar(call)
+    fn starts_at_cut(&self, request: &dyn WireRequest) -> bool {
+        self.0.params.prefill().carries_grammar(request)
     }
 }
 

@@ -28,6 +28,8 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::wire::WireRequest;
+
 /// One call to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
@@ -104,9 +106,9 @@ pub trait Backend: Send + Sync {
     /// prefill.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Events<'_>, BackendError>>;
 
-    /// Whether the server guarantees that the answer starts at the end of the prefill. Text that
-    /// repeats the document is then new text.
-    fn starts_at_cut(&self, _call: &Call) -> bool {
+    /// Whether the server guarantees, for this request, that an answer starts at the end of a
+    /// prefill. Text that repeats the document is then new text.
+    fn starts_at_cut(&self, _request: &dyn WireRequest) -> bool {
         false
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::Serialize;
 
-use super::Call;
+use crate::wire::WireRequest;
 
 /// The prefill support of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -25,11 +25,9 @@ impl Prefill {
         }
     }
 
-    /// Whether the server's grammar continues the prefill of a call.
-    pub fn carries_grammar(self, call: &Call) -> bool {
-        let format = call.request.get("response_format");
-        let has_schema = format.is_some_and(|format| format["type"] == "json_schema");
-        self.keeps_format && call.prefill.is_some() && has_schema
+    /// Whether the server's grammar continues a prefill in calls for this request.
+    pub fn carries_grammar(self, request: &dyn WireRequest) -> bool {
+        self.keeps_format && request.document_schema().is_some()
     }
 
     /// Whether prefills are supported.

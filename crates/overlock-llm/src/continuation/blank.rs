@@ -1,6 +1,8 @@
 //! White space at the end of a prefill.
 //!
-//! It is not sent, so the prefill is shorter than the document. The answer may begin with that
+//! It is sent only where the answer is known to start after it: a grammar that continues from the
+//! prefill must be where the document is. Elsewhere it is left out, because some servers reject or
+//! remove it, and the prefill is shorter than the document. The answer may then begin with that
 //! white space, because it comes next, or without it, because the model treats it as written. White
 //! space that the answer shares with the part that was left out is therefore added only once:
 //! nothing is lost or doubled, inside a string, where blanks matter, or between tokens.

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::marker::Marker;
 use crate::progress::{Kpi, MeasuredKpi, proposed_kpis, split_progress, validate_kpi_progression};
 use crate::strategy::Strategy;
-use blank::{after_blank, split_blank};
+use blank::after_blank;
 use document::Document;
 use first::is_clearly_the_document;
 use repetition::{Repetition, required_by_schemas};
@@ -85,7 +85,7 @@ pub struct ModelOutput<'a> {
     pub text: &'a [u8],
     /// How many tokens the text has.
     pub tokens: u64,
-    /// Whether it is known to start exactly at the cut, after a prefill.
+    /// Whether it is known to start at the end of its prefill, because it began with a copy of it.
     pub is_at_cut: bool,
 }
 
@@ -148,6 +148,8 @@ pub struct Continuation {
     required_items: usize,
     /// Whether the request limits the answer, so that the next one may be longer.
     has_answer_limit: bool,
+    /// Whether answers to a prefill start exactly at its end.
+    is_at_cut: bool,
 }
 
 impl Continuation {
@@ -163,6 +165,7 @@ impl Continuation {
             is_streamed: false,
             required_items: 0,
             has_answer_limit: false,
+            is_at_cut: false,
         };
         // Limits of zero end the run at once.
         run.outcome = run.decide();
@@ -181,6 +184,15 @@ impl Continuation {
     /// it.
     pub fn set_streamed(&mut self, is_streamed: bool) {
         self.is_streamed = is_streamed;
+    }
+
+    /// Sets whether the server guarantees that the answer to a prefill starts exactly at its end, such
+    /// as by a grammar that continues from there.
+    ///
+    /// The prefill is then the exact document. Elsewhere the white space at its end is left out,
+    /// because some servers reject or remove it.
+    pub fn set_at_cut(&mut self, is_at_cut: bool) {
+        self.is_at_cut = is_at_cut;
     }
 
     /// Joins the answer to the document and decides whether the run continues. An answer to any call but the
@@ -205,7 +217,7 @@ impl Continuation {
         let result = match &mut self.document {
             _ if ask.marker.is_in(text) => StepResult::failed(Failure::MarkerInAnswer, text),
             None => self.begin(text),
-            Some(document) => join(document, ask, text, answer.is_at_cut),
+            Some(document) => join(document, ask, text, answer.is_at_cut || self.is_at_cut),
         };
         let progress = self.progress(&result, kpi, &before);
         let is_looping = self.is_looping(&result);
@@ -361,13 +373,9 @@ impl Continuation {
         self.tally.failures
     }
 
-    /// How many answers in a row were too short for what they should bring: none began a document,
-    /// or all were white space.
+    /// How many answers in a row ended before the document began or continued.
     pub(crate) fn short_answers(&self) -> u32 {
-        match self.document {
-            None => self.tally.failures,
-            Some(_) => self.tally.blanks,
-        }
+        self.tally.short_answers
     }
 
     /// How many tokens all answers had together.
@@ -537,12 +545,11 @@ fn join(document: &mut Document, ask: &NextCall, text: &[u8], is_at_cut: bool) -
     if text.trim_ascii().is_empty() {
         return StepResult::failed(Failure::Empty, answer);
     }
-    let blank = match ask.strategy {
-        Some(Strategy::Prefill) => split_blank(document.base().text()).1.to_owned(),
-        _ => String::new(),
+    let overlap = match ask.strategy {
+        Some(Strategy::Prefill) => document.base().text().to_owned(),
+        _ => ask.overlap.clone(),
     };
-    let text = after_blank(text, &blank);
-    let overlap = ask.overlap.clone() + &blank;
+    let text = after_blank(text, overlap.strip_prefix(&ask.overlap).unwrap_or_default());
     let options = StitchOptions {
         protocol: match ask.strategy.unwrap_or(Strategy::Remainder) {
             Strategy::Prefill if is_at_cut => Protocol::AtCut,

@@ -19,8 +19,8 @@ pub struct NextCall {
     /// The end of the document that the answer should repeat, the prefill, or the excerpt that the
     /// prompt shows. Empty unless the call asks for the rest.
     ///
-    /// A prefill never ends with white space: some upstreams reject that, and most models continue
-    /// worse after it.
+    /// A prefill ends with white space only where the answer is
+    /// [known](Continuation::set_at_cut) to start after it.
     pub overlap: String,
     /// What the answer should contain.
     pub wants: Wants,
@@ -100,8 +100,8 @@ impl Continuation {
             .filter(|strategy| !tally.refused.contains(strategy))
             .collect();
         let mut failed_strategies = tally.failed_strategies.as_slice();
-        // The same prefill may have a longer answer.
-        if tally.is_prefill_blank() && self.has_answer_limit {
+        // The same call may have a longer answer.
+        if tally.is_repeatable() && self.has_answer_limit {
             failed_strategies = &failed_strategies[..failed_strategies.len() - 1];
         }
         let failed = |strategy: Strategy| {
@@ -138,7 +138,12 @@ impl Continuation {
         retries: usize,
     ) -> Vec<&'a str> {
         if strategy == Strategy::Prefill {
-            return vec![split_blank(base.text()).0];
+            let text = base.text();
+            return vec![if self.is_at_cut {
+                text
+            } else {
+                split_blank(text).0
+            }];
         }
         let answer_chars = self.options.answer_chars.or(self.tally.answer_chars);
         let usual = base.overlap_context(answer_chars);

@@ -61,6 +61,7 @@ impl TryFrom<Stored> for Continuation {
             is_streamed: false,
             required_items: 0,
             has_answer_limit: false,
+            is_at_cut: false,
         };
         // Only the stored outcome knows why a run was stopped; only the document knows whether it
         // is complete.

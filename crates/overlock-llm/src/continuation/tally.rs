@@ -19,8 +19,8 @@ pub(super) struct Tally {
     pub(super) failures: u32,
     pub(super) empty_failures: u32,
     pub(super) refusals: u32,
-    /// How many answers in a row were nothing but white space.
-    pub(super) blanks: u32,
+    /// How many answers in a row ended before the document began or continued.
+    pub(super) short_answers: u32,
     /// The index of the current strategy in the options.
     pub(super) strategy: usize,
     /// The strategies that the upstream rejects.
@@ -83,14 +83,16 @@ impl Tally {
         self.empty_failures += u32::from(failure.is_empty());
         let is_refused = matches!(failure, Failure::Refused { .. });
         self.refusals += u32::from(is_refused);
-        let is_blank = *failure == Failure::Empty;
-        self.blanks = if is_blank { self.blanks + 1 } else { 0 };
+        self.short_answers = match failure {
+            Failure::Empty | Failure::NoJson | Failure::Unclear => self.short_answers + 1,
+            _ => 0,
+        };
         let Some(strategy) = strategy else {
             return;
         };
         self.failed_strategies.push(strategy);
         // The same strategy may succeed with a longer overlap or a longer answer.
-        if *failure == Failure::Ambiguous || self.is_prefill_blank() {
+        if *failure == Failure::Ambiguous || self.is_repeatable() {
             return;
         }
         if is_refused && !self.refused.contains(&strategy) {
@@ -118,17 +120,16 @@ impl Tally {
         }
     }
 
-    /// Whether a prefill was answered with nothing but white space, for the first time.
+    /// Whether the last call for the rest got an answer of only white space for the first time.
     ///
-    /// White space at the end of a prefill is not sent. The model writes it again, and it can take
-    /// all tokens of a short answer.
-    pub(super) fn is_prefill_blank(&self) -> bool {
-        self.blanks == 1 && self.failed_strategies.last() == Some(&Strategy::Prefill)
+    /// Models that indent deeply can spend all tokens of a short answer on it.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.short_answers == 1 && !self.failed_strategies.is_empty()
     }
 
     fn clear_failures(&mut self) {
         (self.failures, self.empty_failures) = (0, 0);
-        (self.refusals, self.blanks) = (0, 0);
+        (self.refusals, self.short_answers) = (0, 0);
     }
 
     /// Resets the counters of consecutive failures.

@@ -12,7 +12,7 @@ use super::events::{EventContent, ServerEvent, event_stream};
 use super::response::{LONGEST_ANSWER, Shape, error_in};
 use super::{Http, Peer, Response};
 use crate::backend::{Backend, BackendError, Call, Events, Prefill, PrefillStyle, SurrogateBuffer};
-use crate::wire::Protocol;
+use crate::wire::{Protocol, WireRequest};
 
 /// A server at a base URL such as `http://127.0.0.1:11434/v1`.
 pub struct OpenAi {
@@ -145,8 +145,8 @@ impl Backend for OpenAi {
         async { self.ask(call).await }.boxed()
     }
 
-    fn starts_at_cut(&self, call: &Call) -> bool {
-        self.prefill.carries_grammar(call)
+    fn starts_at_cut(&self, request: &dyn WireRequest) -> bool {
+        self.prefill.carries_grammar(request)
     }
 }
 

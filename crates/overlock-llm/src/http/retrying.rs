@@ -10,6 +10,7 @@ use futures_util::{FutureExt, StreamExt, future, stream};
 use tokio::time::{Instant, sleep};
 
 use crate::backend::{Backend, BackendError, Call, Event, Events, Retry, RetryPolicy};
+use crate::wire::WireRequest;
 
 /// Makes a call and retries it while the policy and the deadline allow. Returns the answer or the
 /// last failure.
@@ -148,8 +149,8 @@ impl<B: Backend> Backend for Retrying<B> {
         future::ready(Ok(events.boxed())).boxed()
     }
 
-    fn starts_at_cut(&self, call: &Call) -> bool {
-        self.backend.starts_at_cut(call)
+    fn starts_at_cut(&self, request: &dyn WireRequest) -> bool {
+        self.backend.starts_at_cut(request)
     }
 }
 

@@ -8,6 +8,7 @@ use overlock_json::{CutValue, RenderOptions};
 
 use super::{correction_words, kpi_words, text_words, words};
 use crate::backend::Call;
+use crate::continuation::blank::split_blank;
 use crate::continuation::{Continuation, NextCall, Wants};
 use crate::strategy::Strategy;
 use crate::text::TextContinuation;
@@ -129,6 +130,14 @@ pub fn next_call(
         let window = usize::try_from(options.window).unwrap_or(usize::MAX);
         let budgets = [2, 4, 8, 16].map(|part| window / part);
         let budgets = budgets.into_iter().filter(|it| *it > LEAST_RENDERED);
+        let keeps_blank = ask.overlap.ends_with(char::is_whitespace);
+        let rendered = |budget: usize| {
+            let mut text = rendered(budget);
+            if !keeps_blank {
+                text.truncate(split_blank(&text).0.len());
+            }
+            text
+        };
         let prefills = iter::once(ask.overlap.clone()).chain(budgets.map(&rendered));
         return prefill_call(
             prefills,
@@ -180,15 +189,13 @@ fn prefill_call(
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
     let beginning = |prefill: &str| {
-        // Some upstreams reject white space at the end.
-        let prefill = prefill.trim_end().to_owned();
-        let begun = begun_tokens(&prefill, counter);
+        let begun = begun_tokens(prefill, counter);
         let options = PlanOptions {
             window: options.window.saturating_sub(begun),
             ..options.clone()
         };
         let plan = plan(request, &Extras::default(), counter, &options)?;
-        Ok::<_, PromptError>(fitted(plan, request.boxed(), Some(prefill)))
+        Ok::<_, PromptError>(fitted(plan, request.boxed(), Some(prefill.to_owned())))
     };
     let least = beginning(least);
     let fits = |fitted: &FittedCall| {
@@ -213,6 +220,7 @@ pub(crate) fn text_prefill_call(
     counter: &ChatCounter<'_>,
     options: &PlanOptions,
 ) -> Result<FittedCall, PromptError> {
+    let text = split_blank(text).0;
     let tokens = counter.text(text).max(1);
     let end = |budget: u64| {
         // Assumes the average tokens per byte of the whole text.

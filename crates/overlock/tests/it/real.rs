@@ -1,8 +1,8 @@
 //! A real server and a real model: answers that the model completes without a token limit must be
 //! complete through a gateway without configuration.
 //!
-//! `cargo xtask test models` sends a few prompts; `cargo xtask bench models` sends many in every arm
-//! and prints the table.
+//! `cargo xtask test models` sends a few prompts; `cargo xtask bench models` sends many in every arm,
+//! and writes the table after each.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -23,6 +23,8 @@ const SERVER: &str = "OVERLOCK_LLAMA_SERVER";
 const MODEL: &str = "OVERLOCK_GGUF";
 /// The chat template, for a model without one.
 const TEMPLATE: &str = "OVERLOCK_CHAT_TEMPLATE";
+/// The file for the table of the benchmark.
+const TABLE: &str = "OVERLOCK_TABLE";
 /// The numbers of prompts and chats.
 const PROMPTS: &str = "OVERLOCK_PROMPTS";
 const CHATS: &str = "OVERLOCK_CHATS";
@@ -206,9 +208,17 @@ struct Arm {
     seams: BTreeMap<String, usize>,
     paid: u64,
     paid_uncut: u64,
+    /// The tokens of the last reply, if it is complete.
+    last_paid: Option<u64>,
     input: u64,
     cached: u64,
     calls: u64,
+}
+
+/// A ratio with one decimal.
+fn tenths(part: u64, whole: u64) -> String {
+    let tenths = part * 10 / whole.max(1);
+    format!("{}.{}", tenths / 10, tenths % 10)
 }
 
 impl Arm {
@@ -242,6 +252,8 @@ impl Arm {
             let kind = result["seam"].as_str().unwrap_or("refused");
             *self.seams.entry(kind.to_owned()).or_default() += 1;
         }
+        let is_complete = is_whole && reply.finish == "stop";
+        self.last_paid = is_complete.then_some(reply.input + reply.output);
         self.paid += reply.input + reply.output;
         self.paid_uncut += uncut.input + uncut.output;
         self.input += reply.input;
@@ -250,10 +262,6 @@ impl Arm {
     }
 
     fn row(&self) -> String {
-        let tenths = |part: u64, whole: u64| {
-            let tenths = part * 10 / whole.max(1);
-            format!("{}.{}", tenths / 10, tenths % 10)
-        };
         format!(
             "| {} | {} of {} | {} | {} | {} | {} | {} % | {} | {} |",
             self.name,
@@ -311,7 +319,9 @@ impl LlamaServer {
             .env("LD_LIBRARY_PATH", folder)
             .args(template)
             .args(["-m", &model, "--alias", "local", "--host", "127.0.0.1"])
-            .args(["--port", &port, "-c", &window.to_string(), "-t", "2"])
+            .args(["--port", &port, "-c", &window.to_string()])
+            // Several threads wait for each other in a loop, which is slow beside other work.
+            .args(["-t", "1"])
             .args(["--parallel", "1", "--device", "none"])
             .stdout(Stdio::null())
             .stderr(errors)
@@ -675,6 +685,72 @@ fn what_a_chat_in_any_language_is_trimmed_to_fits_the_real_window() {
     check_chats(count.unwrap_or(16));
 }
 
+/// The arms of the benchmark. Prompts that the model does not complete are skipped.
+struct Arms {
+    /// Without a gateway.
+    uncut: Arm,
+    cut: Arm,
+    by_loop: Arm,
+    /// With a gateway; the first has no configuration.
+    gateways: Vec<Arm>,
+    sent: usize,
+    /// The prompts that the loop and the first gateway both complete, and the tokens that one uncut
+    /// answer, the loop and the gateway paid for them.
+    both: usize,
+    paid: [u64; 3],
+}
+
+impl Arms {
+    fn new(gateways: impl Iterator<Item = &'static str>) -> Self {
+        Self {
+            uncut: Arm::new("the model uncut"),
+            cut: Arm::new("the model cut, no gateway"),
+            by_loop: Arm::new("a loop of twenty lines"),
+            gateways: gateways.map(Arm::new).collect(),
+            sent: 0,
+            both: 0,
+            paid: [0; 3],
+        }
+    }
+
+    /// Compares the last prompt of the loop and the gateway.
+    fn compare(&mut self) {
+        let paid = [&self.uncut, &self.by_loop, &self.gateways[0]].map(|arm| arm.last_paid);
+        if let [Some(uncut), Some(by_loop), Some(gateway)] = paid {
+            self.both += 1;
+            for (sum, paid) in self.paid.iter_mut().zip([uncut, by_loop, gateway]) {
+                *sum += paid;
+            }
+        }
+    }
+
+    fn table(&self) -> String {
+        let mut table = format!("{} prompts\n{HEAD}", self.sent);
+        for arm in [&self.uncut, &self.cut, &self.by_loop]
+            .into_iter()
+            .chain(&self.gateways)
+        {
+            let _ = write!(table, "\n{}", arm.row()); // a string takes everything
+        }
+        let [uncut, by_loop, gateway] = self.paid;
+        let _ = write!(
+            table,
+            "\ntokens paid for the {} prompts that both complete: loop {}, Overlock {}\n",
+            self.both,
+            tenths(by_loop, uncut),
+            tenths(gateway, uncut),
+        );
+        let first = &self.gateways[0];
+        for description in first.false_stops.iter().chain(&first.unfinished) {
+            let _ = writeln!(table, "not whole: {description}");
+        }
+        for description in self.gateways.iter().flat_map(|arm| &arm.wrong_seams) {
+            let _ = writeln!(table, "wrong seam: {description}");
+        }
+        table
+    }
+}
+
 #[test]
 #[ignore = "measures: run cargo xtask bench models"]
 fn bench_of_real_models() {
@@ -688,41 +764,30 @@ fn bench_of_real_models() {
         ("Overlock, `strategy = \"overlap\"`", &overlap),
         ("Overlock, `strategy = \"remainder\"`", &remainder),
     ];
-    let mut uncut_arm = Arm::new("the model uncut");
-    let mut cut_arm = Arm::new("the model cut, no gateway");
-    let mut loop_arm = Arm::new("a loop of twenty lines");
-    let mut arms: Vec<Arm> = gateways.iter().map(|(name, _)| Arm::new(name)).collect();
-    let count = prompts();
-    for (place, number) in numbers(count).enumerate() {
+    let mut arms = Arms::new(gateways.iter().map(|(name, _)| *name));
+    let file = env::var(TABLE).expect("cargo xtask bench models says where it is");
+    for (place, number) in numbers(prompts()).enumerate() {
         let prompt = Prompt::new(number);
+        arms.sent = place + 1;
         let uncut = server.once(&prompt.request(UNCUT));
         if uncut.finish != "stop" || !prompt.is_valid(&uncut.content) {
             continue;
         }
-        uncut_arm.add(&server, &prompt, &uncut, &uncut);
-        cut_arm.add(
-            &server,
-            &prompt,
-            &server.once(&prompt.request(prompt.max_tokens)),
-            &uncut,
-        );
-        loop_arm.add(&server, &prompt, &server.in_a_loop(&prompt), &uncut);
-        for (arm, (_, gateway)) in arms.iter_mut().zip(gateways) {
+        let cut = server.once(&prompt.request(prompt.max_tokens));
+        let by_loop = server.in_a_loop(&prompt);
+        arms.uncut.add(&server, &prompt, &uncut, &uncut);
+        arms.cut.add(&server, &prompt, &cut, &uncut);
+        arms.by_loop.add(&server, &prompt, &by_loop, &uncut);
+        for (at, (_, gateway)) in gateways.iter().enumerate() {
             // The other strategies are measured on a fifth of the prompts.
-            if arm.name == gateways[0].0 || place % 5 == 0 {
-                arm.add(&server, &prompt, &through(gateway, &prompt), &uncut);
+            if at == 0 || place % 5 == 0 {
+                arms.gateways[at].add(&server, &prompt, &through(gateway, &prompt), &uncut);
             }
         }
+        arms.compare();
+        // What was measured is not lost if the rest is not.
+        fs::write(&file, arms.table()).expect("the folder exists");
+        println!("{}", arms.gateways[0].row());
     }
-    let mut table = String::from(HEAD);
-    for arm in [uncut_arm, cut_arm, loop_arm].iter().chain(&arms) {
-        let _ = write!(table, "\n{}", arm.row()); // a string takes everything
-    }
-    println!("{count} prompts\n{table}");
-    for description in arms[0].false_stops.iter().chain(&arms[0].unfinished) {
-        println!("not whole: {description}");
-    }
-    for description in arms.iter().flat_map(|arm| &arm.wrong_seams) {
-        println!("wrong seam: {description}");
-    }
+    println!("{}", arms.table());
 }

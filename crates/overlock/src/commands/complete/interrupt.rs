@@ -10,6 +10,7 @@ use std::task::Poll;
 
 use futures_util::future::{BoxFuture, Either, Shared, select};
 use futures_util::{FutureExt, StreamExt, stream};
+use overlock_llm::wire::WireRequest;
 use overlock_llm::{Backend, BackendError, Call, Event, Events, NextCall, Wants};
 
 use crate::signals::stop_signal;
@@ -109,7 +110,7 @@ impl Backend for Interruptible {
         answer.boxed()
     }
 
-    fn starts_at_cut(&self, call: &Call) -> bool {
-        self.backend.starts_at_cut(call)
+    fn starts_at_cut(&self, request: &dyn WireRequest) -> bool {
+        self.backend.starts_at_cut(request)
     }
 }
