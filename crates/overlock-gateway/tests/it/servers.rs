@@ -10,14 +10,7 @@ use crate::door::{Door, TestResponse, report, script, serve};
 
 /// An unconfigured gateway in front of a server with this behaviour.
 pub(crate) async fn door(manner: Manner, document: &str) -> Door {
-    let script = script(document, 300, &[Behaviour::AsAsked]);
-    let upstream = ScriptedServer::start_as(manner, script, &[]).await;
-    let upstream = upstream.expect("a server");
-    let address = serve(&upstream.base(), |settings| {
-        settings.upstream.discovery = Discovery::Probe;
-    })
-    .await;
-    Door { address, upstream }
+    door_with(manner, document, &[], |_| {}).await
 }
 
 pub(crate) fn ask(streams: bool) -> Value {
@@ -210,11 +203,21 @@ async fn a_text_is_prefilled_only_where_that_is_the_first_strategy() {
 
 /// An unconfigured gateway in front of a server whose first calls fail like this.
 async fn door_with_faults(manner: Manner, document: &str, faults: &[Option<Fault>]) -> Door {
+    door_with(manner, document, faults, |_| {}).await
+}
+
+async fn door_with(
+    manner: Manner,
+    document: &str,
+    faults: &[Option<Fault>],
+    set: impl FnOnce(&mut Settings),
+) -> Door {
     let script = script(document, 300, &[Behaviour::AsAsked]);
     let upstream = ScriptedServer::start_as(manner, script, faults).await;
     let upstream = upstream.expect("a server");
     let address = serve(&upstream.base(), |settings| {
         settings.upstream.discovery = Discovery::Probe;
+        set(settings);
     })
     .await;
     Door { address, upstream }
@@ -252,21 +255,64 @@ async fn a_first_answer_that_ends_before_its_document_is_asked_for_with_a_higher
 #[tokio::test]
 async fn white_space_inside_a_document_that_takes_a_whole_answer_raises_the_limit() {
     let document = report(2_000);
-    for streams in [false, true] {
-        let faults = [None, None, Some(Fault::WritesWhiteSpace)];
-        let door = door_with_faults(Manner::LlamaCpp, &document, &faults).await;
-        let mut request = ask(streams);
-        request["max_tokens"] = json!(16);
-        let got = door.chat(&request, &[]).await;
-        assert_eq!(
-            content_of(&got, streams),
-            (document.clone(), "stop".to_owned())
-        );
-        let asked = door.upstream.asked();
-        let limits: Vec<&Value> = asked.iter().map(|it| &it["max_tokens"]).collect();
-        assert_eq!(limits[..6], [16, 16, 16, 64, 16, 16]);
-        for member in ["messages", "response_format"] {
-            assert_eq!(asked[3][member], asked[2][member]);
+    let faults = [None, None, Some(Fault::WritesWhiteSpace)];
+    for (manner, strategy) in [
+        (Manner::LlamaCpp, Strategy::Prefill),
+        (Manner::EchoingLlamaCpp, Strategy::Prefill),
+        (Manner::Vllm, Strategy::Prefill),
+        (Manner::Unknown, Strategy::Overlap),
+        (Manner::Unknown, Strategy::Remainder),
+    ] {
+        for streams in [false, true] {
+            let case = format!("{manner:?} {strategy:?} {streams}");
+            let door = door_with(manner, &document, &faults, |settings| {
+                settings.continuation.strategies = vec![strategy];
+            })
+            .await;
+            let mut request = ask(streams);
+            request["max_tokens"] = json!(16);
+            let got = door.chat(&request, &[]).await;
+            let whole = (document.clone(), "stop".to_owned());
+            assert_eq!(content_of(&got, streams), whole, "{case}");
+            let asked = door.upstream.asked();
+            let limits: Vec<&Value> = asked.iter().map(|it| &it["max_tokens"]).collect();
+            assert_eq!(limits[..6], [16, 16, 16, 64, 16, 16], "{case}");
+            let members = match strategy {
+                Strategy::Prefill => &["messages", "response_format"][..],
+                // A longer answer may have a longer overlap.
+                _ => &["response_format"],
+            };
+            for member in members {
+                assert_eq!(asked[3].get(*member), asked[2].get(*member), "{case}");
+            }
+        }
+    }
+}
+
+/// A grammar limits white space, and would reject a document with the white space of two answers.
+#[tokio::test]
+async fn a_prefill_keeps_its_white_space_where_the_grammar_continues_it() {
+    let indent = "\n    \t \t \t \t \t \t \t \t ";
+    let rows = (0..60).map(|row| format!("{indent}{row}"));
+    let document = format!("{{\"rows\":[{}]}}", rows.collect::<Vec<_>>().join(","));
+    for (manner, keeps) in [
+        (Manner::LlamaCpp, true),
+        (Manner::EchoingLlamaCpp, true),
+        (Manner::Vllm, false),
+    ] {
+        for streams in [false, true] {
+            let case = format!("{manner:?} {streams}");
+            let door = door(manner, &document).await;
+            let got = door.chat(&ask(streams), &[]).await;
+            let whole = (document.clone(), "stop".to_owned());
+            assert_eq!(content_of(&got, streams), whole, "{case}");
+            let asked = door.upstream.asked();
+            check_prefills(&asked, &document, keeps);
+            let ends_with_space = asked[1..].iter().filter(|request| {
+                let begun = request["messages"][1]["content"].as_str();
+                begun.is_some_and(|begun| begun.ends_with(char::is_whitespace))
+            });
+            assert_eq!(ends_with_space.count() > 0, keeps, "{case}");
         }
     }
 }

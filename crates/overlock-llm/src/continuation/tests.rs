@@ -612,6 +612,68 @@ fn a_prefill_does_not_end_with_white_space() {
     }
 }
 
+#[test]
+fn a_prefill_is_the_exact_document_where_the_answer_starts_after_it() {
+    for rest in [" words\"]}", "words\"]}"] {
+        let mut run = measured("$.rows[*]");
+        run.set_at_cut(true);
+        answer(&mut run, "{\"rows\": [\"two ");
+        let ask = run.next().expect("it is cut");
+        assert_eq!(ask.overlap, run.text());
+        answer(&mut run, rest);
+        assert_eq!(run.text(), format!("{{\"rows\": [\"two {rest}"));
+    }
+}
+
+/// The request with this answer limit, if any.
+fn limited(max_tokens: Option<u64>) -> ChatRequest {
+    let mut request = serde_json::json!({ "messages": [{ "role": "user", "content": "Write." }] });
+    if let Some(limit) = max_tokens {
+        request["max_tokens"] = limit.into();
+    }
+    ChatRequest::from_value(request).expect("a request")
+}
+
+#[test]
+fn a_continuation_of_only_white_space_is_requested_again_with_a_longer_answer() {
+    for strategy in [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder] {
+        let mut run = run_with(vec![strategy, Strategy::Overlap]);
+        run.set_request(&limited(Some(16)));
+        answer(&mut run, &DOCUMENT[..60]);
+        let (first, step) = answer(&mut run, "\n  \t \t");
+        assert_eq!(failure(&step), Some(&Failure::Empty));
+        assert_eq!(run.short_answers(), 1);
+        let again = run.next().expect("it has not ended");
+        assert_eq!(
+            (again.strategy, &again.overlap),
+            (Some(strategy), &first.overlap)
+        );
+        let rest = format!("{}{}", again.overlap, &DOCUMENT[60..120]);
+        let rest = match strategy {
+            Strategy::Overlap => &rest,
+            _ => &DOCUMENT[60..120],
+        };
+        answer(&mut run, rest);
+        assert_eq!(run.text(), &DOCUMENT[..120], "{strategy:?}");
+        assert_eq!(run.short_answers(), 0);
+    }
+}
+
+#[test]
+fn without_an_answer_limit_a_call_answered_with_white_space_is_changed() {
+    for strategy in [Strategy::Prefill, Strategy::Overlap, Strategy::Remainder] {
+        let mut run = run_with(vec![strategy]);
+        run.set_request(&limited(None));
+        answer(&mut run, &DOCUMENT[..60]);
+        let (first, _) = answer(&mut run, "\n ");
+        let next = run.next().expect("it has not ended");
+        assert_ne!(
+            (next.strategy, next.overlap),
+            (first.strategy, first.overlap)
+        );
+    }
+}
+
 // Progress.
 
 #[track_caller]
