@@ -90,7 +90,12 @@ impl Continuation {
     }
 
     /// The next call; `None` once the run has ended.
-    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ///
+    /// `at_cut` asserts that the answer to a prefill starts exactly at its end, because the server
+    /// continues the prefill under its grammar. Only then does a prefill keep its white space.
+    #[pyo3(signature = (*, at_cut = false))]
+    fn next<'py>(&mut self, py: Python<'py>, at_cut: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.run.set_at_cut(at_cut);
         let next = self.run.next().map(|ask| {
             let wants = match ask.wants {
                 Wants::Document => "document",
@@ -184,17 +189,13 @@ impl Continuation {
     }
 
     /// Takes an answer and returns the step that it made.
-    ///
-    /// `at_cut` asserts that the answer starts where the document stops, because the server
-    /// continues the prefill under its grammar.
-    #[pyo3(signature = (ask, text, *, tokens = 0, at_cut = false))]
+    #[pyo3(signature = (ask, text, *, tokens = 0))]
     fn answered<'py>(
         &mut self,
         py: Python<'py>,
         ask: &Bound<'py, PyAny>,
         text: Text,
         #[pyo3(from_py_with = count)] tokens: u64,
-        at_cut: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let ask = self.asked(py, ask)?;
         let listened;
@@ -210,7 +211,7 @@ impl Continuation {
         let answer = ModelOutput {
             text: after_echo.unwrap_or(text),
             tokens,
-            is_at_cut: at_cut || after_echo.is_some(),
+            is_at_cut: after_echo.is_some(),
         };
         let run = &mut self.run;
         let step = py.detach(|| run.answered(&ask, &answer));

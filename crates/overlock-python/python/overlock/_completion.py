@@ -417,9 +417,9 @@ class _Drive:
             options["strategies"] = getattr(call, "strategies", None)
         if window is None:
             window = getattr(call, "window", None)
-        self.starts_at_cut = getattr(call, "starts_at_cut", None)
-        self.at_cut = False
         self.request = _request(prompt, model, max_tokens, system)
+        starts_at_cut = getattr(call, "starts_at_cut", None)
+        self.at_cut: bool = starts_at_cut is not None and starts_at_cut(self.request)
         self.model: str | None = self.request.get("model")
         self.fitting: dict[str, Any] = {"window": window, "trim": trim}
         self.run = run if run is not None else Continuation(**options)
@@ -432,7 +432,7 @@ class _Drive:
         self.is_heard = False
 
     def next(self) -> Request | None:
-        self.ask = self.run.next()
+        self.ask = self.run.next(at_cut=self.at_cut)
         if self.ask is None:
             return None
         try:
@@ -444,10 +444,8 @@ class _Drive:
             self.error = error
             return None
         self.error = None
-        self.at_cut = False
         if call.prefill is None:
             return call.request
-        self.at_cut = self.starts_at_cut is not None and self.starts_at_cut(call.request)
         begun = {"role": "assistant", "content": call.prefill}
         return {**call.request, "messages": [*call.request["messages"], begun]}
 
@@ -478,7 +476,7 @@ class _Drive:
         tokens = reply.tokens
         if tokens is None:
             tokens = count_tokens(reply.text.encode("utf-8", "ignore"), model=self.model)
-        step = self.run.answered(self.ask, reply.text, tokens=tokens, at_cut=self.at_cut)
+        step = self.run.answered(self.ask, reply.text, tokens=tokens)
         self.steps.append(step)
 
     def fail(self, error: Exception) -> None:
