@@ -376,25 +376,24 @@ impl LlamaServer {
             // Without a gateway there are no seams.
             return reply.run.is_none();
         };
-        // A prefill may have lost the white space at its end, which the model then writes again.
-        let whole = &reply.content[..seam];
-        let asked_there = [whole, whole.trim_end()].into_iter();
-        let mut asked_there =
-            asked_there.map(|before| self.written_len(prompt, prompt.max_tokens, before, reply));
-        asked_there.any(|written| written > same) || self.replayed_len(prompt, reply, seam) > same
+        let before = &reply.content[..seam];
+        self.written_len(prompt, prompt.max_tokens, before, reply) > same
+            || self.replayed_len(prompt, reply, seam) > same
     }
 
     /// How much of a document the server reproduces if all calls up to a seam are repeated.
     fn replayed_len(&self, prompt: &Prompt, reply: &Reply, seam: usize) -> usize {
-        let mut most = prompt.max_tokens;
+        let (mut most, mut before) = (prompt.max_tokens, 0);
         for step in reply.steps() {
-            let offset = offset(step);
-            let before = reply.content[..offset.unwrap_or(0)].trim_end();
-            let written = self.written_len(prompt, most, before, reply);
-            match offset {
+            let written = self.written_len(prompt, most, &reply.content[..before], reply);
+            match offset(step) {
                 Some(offset) if offset == seam => return written,
-                Some(_) => most = prompt.max_tokens,
-                // The document had not begun; the next answer may be longer.
+                Some(offset) => {
+                    let added = step["result"]["added_bytes"].as_u64().unwrap_or(0);
+                    before = offset + usize::try_from(added).expect("a length");
+                    most = prompt.max_tokens;
+                }
+                // An answer of only white space; the next one may be longer.
                 None => most *= 4,
             }
         }
