@@ -57,6 +57,21 @@ def test_a_prefilled_answer_goes_on_at_the_cut() -> None:
     assert model.requests[1]["messages"][-1]["role"] == "assistant"
 
 
+@pytest.mark.parametrize("at_cut", [False, True])
+def test_a_prefill_keeps_its_white_space_only_where_the_answer_starts_after_it(at_cut: bool) -> None:
+    document = "[\n" + ",\n".join(f"                    {number}" for number in range(60)) + "\n]"
+
+    class Adapter(Model):
+        def starts_at_cut(self, request: dict[str, Any]) -> bool:
+            return at_cut
+
+    model = Adapter(document, 100)
+    completion = overlock.complete(model, "Numbers.", strategies=["prefill"])
+    assert completion.json == document
+    prefills = [request["messages"][-1]["content"] for request in model.requests[1:]]
+    assert any(prefill != prefill.rstrip() for prefill in prefills) == at_cut
+
+
 def test_async_callables_are_awaited() -> None:
     model = Model(DOCUMENT, 200)
 

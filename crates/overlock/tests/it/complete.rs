@@ -2,7 +2,9 @@
 
 use std::process::{Child, Command, Stdio};
 
-use overlock_llm::testing::{Behaviour, Fault, Script, ScriptedServer, eventually_blocking};
+use overlock_llm::testing::{
+    Behaviour, Fault, Manner, Script, ScriptedServer, eventually_blocking,
+};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -125,6 +127,27 @@ fn completes_a_cut_document() {
     );
     assert!(run.stderr.contains("complete:"), "{}", run.stderr);
     assert_eq!(model.calls(), 7);
+}
+
+#[test]
+fn the_window_of_an_unknown_model_is_that_of_its_server() {
+    let mut model = Model::new("complete-window", &Behaviour::AS_ASKED, &[]);
+    let script = Script {
+        document: model.document.clone(),
+        breath: (600, 900),
+        behaviours: Behaviour::AS_ASKED.to_vec(),
+        seed: 3,
+    };
+    let started = ScriptedServer::start_as(Manner::LlamaCpp, script, &[]);
+    model.server = model.runtime.block_on(started).expect("a server");
+    let run = model.complete(&["--model", "scripted", "Write about rivers."]);
+    assert_eq!(
+        (run.code, &run.stdout),
+        (0, &model.document),
+        "{}",
+        run.stderr
+    );
+    assert!(!run.stderr.contains("context window"), "{}", run.stderr);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use overlock_budget::WindowSource;
 use overlock_llm::wire::chat::ChatRequest;
 use overlock_llm::{Continuation, Deadline, Drive, DriveError, Reason, StopCause, complete};
 use overlock_runs::{Conditions, quoted};
@@ -306,7 +307,9 @@ impl Complete {
             server,
             ..
         } = Connection::open(&address, config, &task.model)?;
-        note_unknown(&task.model, &config.models(), notes);
+        if found.window_source() != WindowSource::Server {
+            note_unknown(&task.model, &config.models(), notes);
+        }
         let (counter, files) = self.encoding.counter_for(&task.model, &found, config)?;
         counter.note(notes);
         let template = counter.template(files)?;
