@@ -16,6 +16,7 @@
 //! | requests exceeded the window | `the_window_of_the_running_model_…`; `servers.rs`: `llama_cpp_refuses_no_chat_…`, `a_refused_request_teaches_…` |
 //! | the default port was that of llama.cpp | `the_default_port_is_not_that_of_llama_cpp`, a unit test of the program |
 //! | an answer ended before its document began | `a_tool_call_that_ends_before_…`; `servers.rs`: `a_first_answer_that_ends_before_…`, `a_model_that_only_writes_white_space_…`; `law.rs` |
+//! | white space took a whole answer inside a document, and was doubled at the seam | `servers.rs`: `white_space_inside_a_document_…`, `a_prefill_keeps_its_white_space_…` |
 
 use overlock_llm::Discovery;
 use overlock_llm::testing::{Behaviour, Fault, Manner, ScriptedServer};

@@ -146,8 +146,6 @@ pub struct Continuation {
     is_streamed: bool,
     /// The largest `minItems` of the request's schemas.
     required_items: usize,
-    /// Whether the request limits the answer, so that the next one may be longer.
-    has_answer_limit: bool,
     /// Whether answers to a prefill start exactly at its end.
     is_at_cut: bool,
 }
@@ -164,7 +162,6 @@ impl Continuation {
             marker: Marker::default(),
             is_streamed: false,
             required_items: 0,
-            has_answer_limit: false,
             is_at_cut: false,
         };
         // Limits of zero end the run at once.
@@ -177,7 +174,7 @@ impl Continuation {
     pub fn set_request(&mut self, request: &dyn WireRequest) {
         self.marker = Marker::of_request(request);
         self.required_items = required_by_schemas(request);
-        self.has_answer_limit = request.outline().requested.is_some();
+        self.tally.has_answer_limit = request.outline().requested.is_some();
     }
 
     /// Sets whether the document is streamed to the client. If it is, a loop is not removed from

@@ -101,7 +101,7 @@ impl Continuation {
             .collect();
         let mut failed_strategies = tally.failed_strategies.as_slice();
         // The same call may have a longer answer.
-        if tally.is_repeatable() && self.has_answer_limit {
+        if tally.is_repeatable {
             failed_strategies = &failed_strategies[..failed_strategies.len() - 1];
         }
         let failed = |strategy: Strategy| {

@@ -60,7 +60,6 @@ impl TryFrom<Stored> for Continuation {
             marker: stored.marker,
             is_streamed: false,
             required_items: 0,
-            has_answer_limit: false,
             is_at_cut: false,
         };
         // Only the stored outcome knows why a run was stopped; only the document knows whether it

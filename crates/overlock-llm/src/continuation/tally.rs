@@ -21,6 +21,12 @@ pub(super) struct Tally {
     pub(super) refusals: u32,
     /// How many answers in a row ended before the document began or continued.
     pub(super) short_answers: u32,
+    /// Whether the last call for the rest got an answer of only white space for the first time, and
+    /// may have a longer one: models that indent deeply spend all tokens of a short answer on it.
+    pub(super) is_repeatable: bool,
+    /// Whether the request limits an answer, so that the next one may be longer.
+    #[serde(skip)]
+    pub(super) has_answer_limit: bool,
     /// The index of the current strategy in the options.
     pub(super) strategy: usize,
     /// The strategies that the upstream rejects.
@@ -60,7 +66,7 @@ impl Tally {
                 self.pieces += 1;
                 self.is_looping = step.is_looping;
             }
-            StepResult::Failed { failure, .. } => self.add_failure(failure, step.strategy, options),
+            StepResult::Failed { failure, .. } => self.add_failure(failure, step, options),
         }
         match step.progress {
             Progress::Unknown => {}
@@ -73,12 +79,7 @@ impl Tally {
         }
     }
 
-    fn add_failure(
-        &mut self,
-        failure: &Failure,
-        strategy: Option<Strategy>,
-        options: &ContinuationOptions,
-    ) {
+    fn add_failure(&mut self, failure: &Failure, step: &Step, options: &ContinuationOptions) {
         self.failures += 1;
         self.empty_failures += u32::from(failure.is_empty());
         let is_refused = matches!(failure, Failure::Refused { .. });
@@ -87,12 +88,18 @@ impl Tally {
             Failure::Empty | Failure::NoJson | Failure::Unclear => self.short_answers + 1,
             _ => 0,
         };
-        let Some(strategy) = strategy else {
+        // An answer without tokens was not cut at its limit.
+        self.is_repeatable = *failure == Failure::Empty
+            && step.strategy.is_some()
+            && self.has_answer_limit
+            && self.short_answers == 1
+            && step.tokens > 0;
+        let Some(strategy) = step.strategy else {
             return;
         };
         self.failed_strategies.push(strategy);
         // The same strategy may succeed with a longer overlap or a longer answer.
-        if *failure == Failure::Ambiguous || self.is_repeatable() {
+        if *failure == Failure::Ambiguous || self.is_repeatable {
             return;
         }
         if is_refused && !self.refused.contains(&strategy) {
@@ -120,16 +127,10 @@ impl Tally {
         }
     }
 
-    /// Whether the last call for the rest got an answer of only white space for the first time.
-    ///
-    /// Models that indent deeply can spend all tokens of a short answer on it.
-    pub(super) fn is_repeatable(&self) -> bool {
-        self.short_answers == 1 && !self.failed_strategies.is_empty()
-    }
-
     fn clear_failures(&mut self) {
         (self.failures, self.empty_failures) = (0, 0);
         (self.refusals, self.short_answers) = (0, 0);
+        self.is_repeatable = false;
     }
 
     /// Resets the counters of consecutive failures.

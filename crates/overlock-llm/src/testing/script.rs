@@ -161,13 +161,14 @@ impl<'a> PromptKind<'a> {
         }
     }
 
-    /// The prompt without the quoted end of the document.
-    fn without_quotation<'b>(&self, prompt: &'b str) -> &'b str {
+    /// The prompt without the quoted end of the document. A prefill grows when its answer was accepted, and so stands for its prompt.
+    fn without_quotation(&self, prompt: &'a str) -> &'a str {
         match self {
             Self::Overlap(text) | Self::Remainder(text) => {
                 prompt.rfind(text).map_or(prompt, |at| &prompt[..at])
             }
-            Self::Document | Self::Kpis | Self::Prefill(_) => prompt,
+            Self::Prefill(text) => text,
+            Self::Document | Self::Kpis => prompt,
         }
     }
 }
