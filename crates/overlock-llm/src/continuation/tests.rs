@@ -1012,7 +1012,7 @@ fn a_stopped_run_keeps_its_document() {
 fn the_cost_of_a_step_does_not_depend_on_the_length_of_the_document() {
     const FRAGMENTS: usize = 1000;
     let row = r#"{"id": 12345, "name": "Ada", "notes": ["first", "second", "ünïcödé"]}, "#;
-    let rows = 100_000_000 / FRAGMENTS / row.len();
+    let rows = 20_000_000 / FRAGMENTS / row.len();
     let mut run = Continuation::new(ContinuationOptions {
         max_iterations: u32::MAX,
         kpi: Kpi::Off,
@@ -1041,7 +1041,7 @@ fn the_cost_of_a_step_does_not_depend_on_the_length_of_the_document() {
             text.len()
         );
     }
-    assert!(run.text().len() > 99_000_000);
+    assert!(run.text().len() > 19_000_000);
 }
 
 /// A model's answer, good or bad.
