@@ -33,6 +33,9 @@ const NODE_PACKAGES: &[&str] = &[
     "zod@4.6.7",
 ];
 
+/// Codex CLI, in its own folder because it is large.
+const CODEX: &[&str] = &["@openai/codex@0.169.0"];
+
 /// Installs the clients if necessary, and returns their folder.
 pub(crate) fn install() -> Result<PathBuf> {
     let folder = target("clients");
@@ -41,6 +44,7 @@ pub(crate) fn install() -> Result<PathBuf> {
                  `npm` must be installed";
     packages::python(&folder, PYTHON_PACKAGES, needs)?;
     packages::node(&folder.join("node"), NODE_PACKAGES, needs)?;
+    packages::node(&folder.join("codex"), CODEX, needs)?;
     Ok(folder)
 }
 
@@ -52,5 +56,5 @@ pub(crate) fn check(_: Depth) -> Result<String> {
         &[(VARIABLE, folder.as_os_str())],
         &["--test-threads=1"],
     )?;
-    Ok("for Python and Node, with and without the gateway".to_owned())
+    Ok("for Python, Node and Codex, with and without the gateway".to_owned())
 }

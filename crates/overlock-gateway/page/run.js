@@ -948,8 +948,10 @@ const isSame = (one, other) =>
   one.text === other.text && JSON.stringify(one.pieces) === JSON.stringify(other.pieces);
 
 /** Whether the request was recorded. With metadata only, a request has no content. */
-const hasRequest = (run) =>
-  Boolean(run.trace ? run.request : run.request?.messages?.some((message) => message.content));
+const hasRequest = ({ trace, request }) =>
+  Boolean(
+    trace ? request : request?.input?.length || request?.messages?.some(({ content }) => content),
+  );
 
 /** The JSON of a run, as the gateway sends it; before the run is recorded, as the page knows it. */
 async function traceText(run) {

@@ -15,6 +15,7 @@ use crate::admission::Admission;
 use crate::clock::now;
 use crate::demo::{self, Demo};
 use crate::discovery::KnownServer;
+use crate::joined_responses::JoinedResponses;
 use crate::log::LogEntry;
 use crate::metrics::Metrics;
 use crate::model_cache::ModelCache;
@@ -37,6 +38,8 @@ pub struct Gateway {
     pub(crate) server: KnownServer,
     /// Which strategies have worked for its models.
     pub(crate) strategies: KnownStrategies,
+    /// The responses that the upstream stores otherwise than clients got them.
+    pub(crate) joined_responses: JoinedResponses,
     /// Records runs, if there is a store.
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// The usage of unfinished runs, for lists.
@@ -86,6 +89,7 @@ impl Gateway {
             model_cache: ModelCache::default(),
             server: KnownServer::default(),
             strategies: KnownStrategies::default(),
+            joined_responses: JoinedResponses::default(),
             recorder: store.map(|store| {
                 let pricing = Pricing::new(settings.models.clone(), &*settings.currency);
                 let lost = LostRecords::new(metrics.lost_records.clone());

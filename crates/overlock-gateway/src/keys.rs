@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName};
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::error::ApiError;
@@ -40,6 +42,32 @@ pub(crate) const API_KEY: &str = "x-api-key";
 
 /// The header with the name of a request that the client may retry.
 pub(crate) static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The headers that identify a client, to the gateway or to the upstream.
+const CLIENT_HEADERS: [&str; 5] = [
+    "authorization",
+    API_KEY,
+    "api-key",
+    "openai-organization",
+    "openai-project",
+];
+
+/// A digest of a name and of the headers that identify the client that uses it.
+pub(crate) fn client_digest(headers: &HeaderMap, name: &[u8]) -> String {
+    // No header contains a line break, so different headers never give the same text.
+    let mut text = Vec::new();
+    for header in CLIENT_HEADERS {
+        for value in headers.get_all(header) {
+            text.extend([header.as_bytes(), b"\n", value.as_bytes(), b"\n"].concat());
+        }
+    }
+    text.extend([b"\n", name].concat());
+    digest(&text)
+}
+
+pub(crate) fn digest(text: &[u8]) -> String {
+    format!("{:x}", Bytes::copy_from_slice(&Sha256::digest(text)))
+}
 
 impl Keys {
     /// These keys; without any, requests need no key.

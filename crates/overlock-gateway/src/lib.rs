@@ -8,6 +8,7 @@
 mod clock;
 mod discovery;
 mod gateway;
+mod joined_responses;
 mod keys;
 mod model_cache;
 mod secrets;

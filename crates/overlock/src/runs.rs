@@ -174,6 +174,12 @@ pub(crate) fn unreadable(error: RunsError) -> Failure {
 }
 
 pub(crate) fn request(recorded: &RecordedRun) -> Result<ChatRequest, Failure> {
+    if recorded.request.get("input").is_some() {
+        return Err(Failure::Usage {
+            message: format!("run `{}` is of a Responses request", recorded.summary.id),
+            hint: "send the request to the gateway again, with its `Idempotency-Key`".into(),
+        });
+    }
     ChatRequest::from_value(recorded.request.clone()).map_err(|error| Failure::DamagedRun {
         id: recorded.summary.id.to_string(),
         reason: error.to_string(),

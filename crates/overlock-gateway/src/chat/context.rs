@@ -7,10 +7,12 @@ use bytes::Bytes;
 use hyper::header::{self, HeaderValue};
 use hyper::{HeaderMap, Method};
 use overlock_llm::assembler::{Assembler, ChoiceParts, Delivery, PartKind};
+use overlock_llm::wire::Protocol;
 use overlock_llm::{CallFailure, Response, Retried, StepEnd, Usage};
 use overlock_runs::{CallBudget, Part, Secrets};
 use tokio::time::Instant;
 
+use super::finished::FinishedAnswer;
 use super::params::{ChatParams, Continues};
 use crate::gateway::Gateway;
 use crate::reply::whole;
@@ -76,6 +78,15 @@ impl RequestContext {
         let call = request.map(|it| client.http.call(&client.peer, it, Some(self.deadline)));
         // An `async fn` would hold the request while it waits.
         async move { call?.await }
+    }
+
+    /// Remembers whether the upstream stores the answer as the client gets it.
+    pub(super) fn remember(&self, finished: &FinishedAnswer) {
+        if let (Protocol::Responses, Some(shown)) = (self.params.protocol, &self.shown) {
+            let (response, is_changed) = (&finished.completion, finished.is_changed);
+            let responses = &self.gateway.joined_responses;
+            responses.add(shown, &self.params.text, response, is_changed);
+        }
     }
 
     /// A path or address with the query of the client's request.

@@ -3,35 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
 use overlock_runs::{Record, RecordedStep};
 use overlock_store::{Begun, Run, RunId, Writes};
-use sha2::{Digest, Sha256};
 
 use super::finished::IdempotentAnswer;
 use super::run::{ChatRun, Source, damaged};
 use crate::body::text_of;
 use crate::clock::now;
 use crate::error::ApiError;
-use crate::keys::{API_KEY, IDEMPOTENCY_KEY};
+use crate::keys::{IDEMPOTENCY_KEY, client_digest, digest};
 use crate::record::{EarlierSteps, RecordError, Recording};
 
 /// The longest key in bytes.
 const LONGEST: usize = 255;
 
-/// The headers that identify a client, to the gateway or to the upstream.
-const CLIENT_HEADERS: [&str; 5] = [
-    "authorization",
-    API_KEY,
-    "api-key",
-    "openai-organization",
-    "openai-project",
-];
-
-/// A digest of the key of a request, if it has one, and of the headers that identify its client:
-/// two clients may use the same key by chance.
+/// A digest of the key of a request, if it has one, and of its client: two clients may use the same
+/// key by chance.
 pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(key) = headers.get(&IDEMPOTENCY_KEY) else {
         return Ok(None);
@@ -41,15 +30,7 @@ pub(super) fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
             "the header `idempotency-key` must have from 1 to {LONGEST} characters"
         )));
     }
-    // No header contains a line break, so different headers never give the same text.
-    let mut text = Vec::new();
-    for name in CLIENT_HEADERS {
-        for value in headers.get_all(name) {
-            text.extend([name.as_bytes(), b"\n", value.as_bytes(), b"\n"].concat());
-        }
-    }
-    text.extend([b"\n", key.as_bytes()].concat());
-    Ok(Some(digest(&text)))
+    Ok(Some(client_digest(headers, key.as_bytes())))
 }
 
 impl ChatRun {
@@ -140,8 +121,4 @@ fn earlier(run: &Run) -> Result<EarlierSteps, ApiError> {
     }
     let options = serde_json::from_str(&run.summary.options).map_err(|_| damaged())?;
     Ok(EarlierSteps { options, steps })
-}
-
-fn digest(text: &[u8]) -> String {
-    format!("{:x}", Bytes::copy_from_slice(&Sha256::digest(text)))
 }

@@ -350,6 +350,7 @@ impl ResponseRun {
         let counted_by = self.totals.counted_by(is_usage_reported);
         let recorded = self.run.record_finished(&finished, reported, counted_by);
         recorded.await;
+        self.run.context.remember(&finished);
         self.out.send(end).await;
         let summary = protocol.summary(&finished.completion);
         let stats = &self.run.context.stats;

@@ -38,10 +38,15 @@ fn answer(call: Call, protocol: Protocol) -> impl Future<Output = Handled> {
     async move {
         let body = read_bytes(body, &gateway.settings.limits);
         let text = timeout_at(deadline, body).await;
-        let text = text.unwrap_or_else(|_| Err(too_late()))?;
+        let mut text = text.unwrap_or_else(|_| Err(too_late()))?;
         if !gateway.server.is_fresh() {
             // Boxed, so that not every request has space for it.
             Box::pin(gateway.discover(&headers)).await;
+        }
+        if protocol == Protocol::Responses {
+            let upstream = (&gateway.settings, &gateway.client);
+            let responses = &gateway.joined_responses;
+            text = Box::pin(responses.resolve(upstream, &headers, text, deadline)).await?;
         }
         let incoming = IncomingRequest {
             gateway,

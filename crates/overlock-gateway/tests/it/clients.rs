@@ -3,6 +3,8 @@
 //! `cargo xtask test clients` installs the clients, sets their folder in an environment variable, and
 //! runs these tests, which `cargo test` ignores.
 
+mod codex;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -193,11 +195,7 @@ async fn check_clients(language: &str, clients: Command, names: &[&str]) {
             "tool call stays cut": base(&stubborn),
         },
     });
-    let reported = tokio::task::spawn_blocking(move || run(clients, &asked));
-    let reported = match reported.await {
-        Ok(reported) => reported,
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-    };
+    let reported = run_blocking(move || run(clients, &asked)).await;
 
     let mut table = vec![row(language, "direct", "through the gateway")];
     let mut wrong = Vec::new();
@@ -274,6 +272,14 @@ fn folder() -> PathBuf {
     std::env::var_os("OVERLOCK_CLIENTS")
         .expect("`cargo xtask test clients` installs the clients and runs this test")
         .into()
+}
+
+/// Waits for work on another thread, and panics as it does.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
 }
 
 /// Runs a script to its end.

@@ -44,6 +44,8 @@ const FLOODS: u16 = 3;
 /// A received request.
 #[derive(Clone)]
 pub(crate) struct FakeRequest {
+    /// The method and the path.
+    pub(crate) target: String,
     /// The query string.
     pub(crate) query: Option<String>,
     pub(crate) headers: HeaderMap,
@@ -97,6 +99,7 @@ async fn answer(
     let (head, body) = request.into_parts();
     let body = body.collect().await.expect("a body").to_bytes();
     log.lock().expect("no panic").push(FakeRequest {
+        target: format!("{} {}", head.method, head.uri.path()),
         query: head.uri.query().map(str::to_owned),
         headers: head.headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),

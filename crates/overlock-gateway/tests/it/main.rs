@@ -14,6 +14,8 @@ mod whole;
 mod stream;
 // Tool calls, several choices, plain text and errors.
 mod others;
+// Responses that continue other responses, and errors before the first call.
+mod chained;
 // The Responses door.
 mod responses;
 // Streaming changes nothing but the time of arrival.

@@ -99,7 +99,7 @@ pub(crate) fn stream(items: &[Item], finish: &str, piece: usize) -> FakeReply {
 }
 
 /// A later answer of the upstream.
-fn later(text: &str) -> FakeReply {
+pub(crate) fn later(text: &str) -> FakeReply {
     stream(&[Item::Text(text.to_owned())], "stop", 9)
 }
 
@@ -180,7 +180,7 @@ pub(crate) fn checked(body: &str) -> Value {
 }
 
 /// A request for an answer with these members.
-fn request(is_streamed: bool, members: &Value) -> Value {
+pub(crate) fn request(is_streamed: bool, members: &Value) -> Value {
     let mut request = json!({
         "model": "gpt-4o", "stream": is_streamed, "max_output_tokens": 1000,
         "input": "Write the report.",
@@ -202,7 +202,7 @@ fn write_tool() -> Value {
     }] })
 }
 
-async fn door(replies: Vec<FakeReply>) -> Door<Fake> {
+pub(crate) async fn door(replies: Vec<FakeReply>) -> Door<Fake> {
     Door::to_fake_with(replies, |settings| {
         settings.upstream.api = Protocol::Responses;
     })

@@ -130,6 +130,22 @@ fn a_stale_process_cannot_overwrite_a_run() {
 }
 
 #[test]
+fn a_run_of_a_responses_request_is_shown_but_not_resumed() {
+    let model = Model::new("keeping-responses", &[], &[]);
+    model.complete(&["Rivers."]);
+    let request = r#"{"model": "gpt-4o", "input": "Rivers."}"#;
+    change_store(&model, &format!("UPDATE runs SET request = '{request}'"));
+    let (id, store) = (model.latest(), model.store());
+    let shown = overlock(&["inspect", &id, "--store", &store, "--json", "--text"], "");
+    assert_eq!(shown.json()["request"]["input"], "Rivers.");
+    let shown = overlock(&["inspect", &id, "--store", &store], "");
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    let run = overlock(&["complete", "--store", &store, "--resume", &id], "");
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(run.stderr.contains("Responses request"), "{}", run.stderr);
+}
+
+#[test]
 fn a_document_that_cannot_be_checked_does_not_pass() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for (name, document) in [("deep", deep.as_str()), ("half", r#"["\ud800"]"#)] {

@@ -32,8 +32,8 @@ pub(in crate::wire) struct ResponsesAnswer {
     is_streamed: bool,
     /// The part whose end is held back.
     held: Option<PartKey>,
-    /// The response of the last event.
-    sent: Option<Value>,
+    /// The response of the last event, and whether its output differs from the upstream's.
+    sent: Option<(Value, bool)>,
 }
 
 impl ResponsesAnswer {
@@ -272,7 +272,9 @@ impl WireAnswer for ResponsesAnswer {
         writer.close(cut, &mut out);
         let ended = self.response.take();
         let mut response = ended.unwrap_or_else(|| writer.response.clone());
-        response["output"] = writer.output();
+        let output = writer.output();
+        let is_changed = response["output"] != output;
+        response["output"] = output;
         set_status(&mut response, choices);
         response["usage"] = json!(usage);
         if let Some(report) = report {
@@ -284,7 +286,7 @@ impl WireAnswer for ResponsesAnswer {
         };
         let event = json!({ "type": kind, "response": response });
         writer.send(event, None, &mut out);
-        self.sent = Some(response);
+        self.sent = Some((response, is_changed));
         out
     }
 
@@ -330,7 +332,7 @@ impl WireAnswer for ResponsesAnswer {
         report: Option<&Value>,
     ) -> (Value, bool) {
         if let Some(sent) = self.sent.take() {
-            return (sent, true);
+            return sent;
         }
         let mut response = self.response.take().unwrap_or_default();
         let mut places: BTreeMap<PartKey, PartPlace> = BTreeMap::new();

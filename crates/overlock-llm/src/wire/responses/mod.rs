@@ -7,9 +7,11 @@ mod events;
 mod item;
 mod object;
 mod request;
+mod turn;
 mod writer;
 
 pub(super) use answer::ResponsesAnswer;
 pub(super) use events::{error_in, events_of, has_output};
 pub(super) use object::{add_usage, events, read_usage, summary, usage_object};
 pub use request::ResponsesRequest;
+pub use turn::{ResponsesTurn, may_be_continued, previous_response_id, stored_id};
