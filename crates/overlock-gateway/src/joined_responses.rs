@@ -12,7 +12,7 @@ use bytes::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method, StatusCode};
 use overlock_llm::wire::responses::{
-    ResponsesTurn, may_be_continued, previous_response_id, stored_id,
+    ResponsesTurn, may_have_been_joined, previous_response_id, stored_id,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -134,7 +134,7 @@ impl JoinedResponses {
                 let shown = client.headers(headers, !settings.keys.is_empty());
                 let stored = read(upstream, shown, &id, deadline).await?;
                 let are_texts_continued = continues == Some(b"text");
-                if stored.is_none_or(|stored| !may_be_continued(&stored, are_texts_continued)) {
+                if stored.is_none_or(|stored| !may_have_been_joined(&stored, are_texts_continued)) {
                     return Ok(request);
                 }
                 Err(unavailable(

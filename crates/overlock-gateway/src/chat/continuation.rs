@@ -125,7 +125,7 @@ impl PartCalls<'_> {
         let plan = PlanOptions {
             // Without a limit of the client, only the model limits an answer.
             grow: context.params.requested.is_none(),
-            ..context.params.known.plan.clone()
+            ..context.params.plan_options(&*request)
         };
         let drive = Drive {
             backend: &backend,

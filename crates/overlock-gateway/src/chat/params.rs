@@ -229,17 +229,22 @@ impl ChatParams {
         self.scaled = None;
     }
 
+    /// How the request and later calls for its answer are planned.
+    pub(super) fn plan_options(&self, request: &dyn WireRequest) -> PlanOptions {
+        let mut options = self.known.plan.clone();
+        if !request.may_be_trimmed() {
+            options.trim = Trim::Off;
+        }
+        options
+    }
+
     /// Plans the request into the window of its model.
     pub(super) fn fit(
         &self,
         request: Box<dyn WireRequest>,
         share: Share,
     ) -> Result<PlannedRequest, Unanswered> {
-        let CachedModel {
-            plan: options,
-            found,
-            ..
-        } = &*self.known;
+        let (options, found) = (&self.plan_options(&*request), &self.known.found);
         let (counter, extras) = (self.counter(), Extras::default());
         let planned = match share {
             Share::Most => plan(&*request, &extras, counter, options),
@@ -288,7 +293,8 @@ fn does_not_fit(options: &PlanOptions, error: &PlanError, over: u64) -> String {
         let _ = write!(message, " {either} {help}."); // writing to a string never fails
     }
     if options.trim == Trim::Off {
-        message.push_str(" The gateway is set not to drop older messages (`trim: off`).");
+        message
+            .push_str(" Older messages are not dropped (`trim: off` or `truncation: disabled`).");
     }
     message
 }

@@ -57,6 +57,11 @@ const NODE_TRIALS: &[&str] = &[
     "openai stream and parse",
     BREAKS_OFF,
     "openai tool call, parse",
+    "responses create",
+    "responses parse",
+    "responses stream and parse",
+    "responses, ai generateObject",
+    "responses, ai streamObject",
     "ai generateObject",
     "ai streamObject",
     "ai generateText with an object",
@@ -249,12 +254,12 @@ fn check_refusals(refusals: &BTreeMap<String, Outcome>) {
 
 /// Whether a request is a continuation of the gateway.
 fn asks_for_rest(request: &Value) -> bool {
-    let messages = request["messages"]
-        .as_array()
-        .or(request["input"].as_array());
-    let last = messages.and_then(|messages| messages.last()?["content"].as_str());
-    let last = last.or(request["input"].as_str());
-    last.is_some_and(|last| last.contains("[[overlap-"))
+    let messages = request.get("messages").or_else(|| request.get("input"));
+    let last = messages.and_then(|messages| match messages {
+        Value::Array(messages) => messages.last(),
+        text => Some(text),
+    });
+    last.is_some_and(|last| last.to_string().contains("[[overlap-"))
 }
 
 /// A model that needs several answers for a document.

@@ -1,3 +1,4 @@
+use overlock_llm::testing::{Behaviour, Fault};
 use overlock_llm::wire::Protocol;
 use serde_json::{Value, json};
 
@@ -8,6 +9,8 @@ use crate::fake::{Fake, FakeReply};
 #[derive(Clone)]
 pub(crate) enum Item {
     Reasoning,
+    Commentary(String),
+    Refusal(String),
     Text(String),
     Call(String),
     Custom(String),
@@ -22,6 +25,16 @@ impl Item {
                 "id": format!("rs_{index}"), "type": "reasoning", "summary": [],
                 "encrypted_content": "gAAAAB==",
             }),
+            Self::Commentary(text) => {
+                let mut message = Self::Text(text.clone()).value(index, is_cut);
+                message["phase"] = json!("commentary");
+                message
+            }
+            Self::Refusal(text) => {
+                let mut message = Self::Text(String::new()).value(index, is_cut);
+                message["content"] = json!([{ "type": "refusal", "refusal": text }]);
+                message
+            }
             Self::Text(text) => json!({
                 "id": format!("msg_{index}"), "type": "message", "status": status,
                 "role": "assistant",
@@ -41,7 +54,12 @@ impl Item {
 
 /// A response with these items. The last one may be cut off at the limit, or only look complete.
 pub(crate) fn object(items: &[Item], finish: &str) -> Value {
-    let is_cut = finish == "length";
+    let is_cut = finish != "stop";
+    let reason = if finish == "length" {
+        "max_output_tokens"
+    } else {
+        finish
+    };
     let last = items.len().saturating_sub(1);
     let output = items.iter().enumerate();
     let output: Vec<Value> = output
@@ -50,7 +68,7 @@ pub(crate) fn object(items: &[Item], finish: &str) -> Value {
     json!({
         "id": "resp_1", "object": "response", "created_at": 1, "model": "gpt-4o",
         "status": if is_cut { "incomplete" } else { "completed" }, "error": null,
-        "incomplete_details": is_cut.then(|| json!({ "reason": "max_output_tokens" })),
+        "incomplete_details": is_cut.then(|| json!({ "reason": reason })),
         "instructions": null, "metadata": {}, "parallel_tool_calls": true, "temperature": 1.0,
         "tool_choice": "auto", "tools": [], "top_p": 1.0, "output": output,
         "usage": {
@@ -152,10 +170,8 @@ pub(crate) fn checked(body: &str) -> Value {
             }
             "response.content_part.done" => {
                 open_parts -= 1;
-                assert_eq!(
-                    event["part"]["text"],
-                    *texts.entry(key).or_default().as_str()
-                );
+                let text = texts.entry(key).or_default().as_str();
+                assert!(event["part"]["type"] == "refusal" || event["part"]["text"] == text);
             }
             "response.output_item.done" => {
                 assert_eq!(open_parts, 0);
@@ -320,10 +336,89 @@ async fn continues_a_text_only_on_request() {
 #[tokio::test]
 async fn an_answer_that_is_all_reasoning_is_asked_for_again() {
     let items = [Item::Reasoning];
-    let (got, _) = response(&json_format(), &[], (&items, "length"), &["{\"a\": 1}"]).await;
+    let mut members = json_format();
+    members["reasoning"] = json!({ "effort": "high", "summary": "auto" });
+    let (got, requests) = response(&members, &[], (&items, "length"), &["{\"a\": 1}"]).await;
+    let reasoning = json!({ "effort": "low", "summary": "auto" });
+    assert_eq!(requests[1]["reasoning"], reasoning);
+    assert_eq!(requests[1]["max_output_tokens"], 4000);
     assert_eq!(got["output"][0], items[0].value(0, false));
     assert_eq!(got["output"][1]["content"][0]["text"], "{\"a\": 1}");
     assert_eq!(got["status"], "completed");
+}
+
+#[tokio::test]
+async fn a_commentary_is_no_part_of_the_document() {
+    let items = [
+        Item::Commentary("First I read [1".to_owned()),
+        Item::Text("{\"rows\": [1, 2, 3, \"a te".to_owned()),
+    ];
+    let later = "{\"rows\": [1, 2, 3, \"a text\"]}";
+    let (got, requests) = response(&json_format(), &[], (&items, "length"), &[later]).await;
+    assert_eq!(got["output"][0], items[0].value(0, false));
+    assert_eq!(got["output"][1]["content"][0]["text"], later);
+    assert_eq!(
+        (&got["status"], got.get("overlock")),
+        (&json!("completed"), None)
+    );
+    assert_eq!(requests.len(), 2);
+}
+
+#[tokio::test]
+async fn refused_and_filtered_responses_are_not_continued() {
+    let refusal = [Item::Refusal("I cannot write {".to_owned())];
+    let cut = [Item::Text("{\"rows\": [1, 2".to_owned())];
+    for (items, finish, reason) in [
+        (&refusal, "stop", "refusal"),
+        (&refusal, "length", "refusal"),
+        (&cut, "content_filter", "content-filter"),
+    ] {
+        let (mut got, requests) = response(&json_format(), &[], (items, finish), &[]).await;
+        assert_eq!(got["overlock"]["reason"], reason, "{finish}");
+        assert_eq!(requests.len(), 1);
+        got.as_object_mut().expect("an object").remove("overlock");
+        assert_eq!(got, object(items, finish));
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_dropped_if_the_client_disables_truncation() {
+    let message = |role: &str, content: &str| json!({ "role": role, "content": content });
+    let long = "word ".repeat(200_000);
+    let input = json!([
+        message("user", &long),
+        message("assistant", "Yes."),
+        message("user", "A")
+    ]);
+    for (truncation, status) in [("disabled", 400), ("auto", 200)] {
+        let door = door(vec![FakeReply::json(200, &object(&[], "stop"))]).await;
+        let members = json!({ "input": input, "truncation": truncation });
+        let got = door.respond(&request(false, &members), &[]).await;
+        assert_eq!(got.status, status, "{}", got.body);
+        if status == 400 {
+            assert_eq!(got.json()["error"]["code"], "context_length_exceeded");
+            assert_eq!(got.json()["error"]["param"], "input");
+            assert!(door.upstream.requests().is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn joins_surrogates_split_between_events() {
+    let document = report(3000);
+    let script = crate::door::script(&document, 1000, &Behaviour::AS_ASKED);
+    let faults = [Some(Fault::TornCharacters)];
+    let door = Door::open_with(script, &faults, |settings| {
+        settings.upstream.api = Protocol::Responses;
+    })
+    .await;
+    let request = request(true, &json_format()).to_string();
+    let post = hyper::Method::POST;
+    let got = door.send(post, "/v1/responses", &[], &request).await;
+    assert_eq!(
+        checked(&got.body)["output"][1]["content"][0]["text"],
+        document
+    );
 }
 
 #[tokio::test]

@@ -110,7 +110,10 @@ impl PartText {
     /// The bytes that were held back, for a part that is not continued.
     pub fn rest(&mut self) -> String {
         if self.is_document_alone() {
-            return String::new();
+            let rest = self.document().get(self.released..);
+            let rest = rest.unwrap_or_default().to_owned();
+            self.released += rest.len();
+            return rest;
         }
         let rest = self.text[self.passed..].to_owned();
         self.passed = self.text.len();

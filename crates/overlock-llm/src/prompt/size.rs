@@ -84,7 +84,8 @@ fn fit(
 /// anything.
 const LONGER_ANSWER: u64 = 4;
 
-/// The request with a higher answer limit, after this many answers that were too short.
+/// The request with a higher answer limit and less reasoning, after this many answers that were too
+/// short.
 ///
 /// White space, thoughts or reasoning that is not part of the text took all tokens of those. At
 /// temperature 0 the unchanged request would get the same answer.
@@ -92,12 +93,16 @@ fn with_longer_answer(
     request: &dyn WireRequest,
     answers: u32,
 ) -> Result<Box<dyn WireRequest>, RequestError> {
-    match request.outline().requested.filter(|_| answers > 0) {
+    if answers == 0 {
+        return Ok(request.boxed());
+    }
+    let request = request.with_less_reasoning()?;
+    match request.outline().requested {
         Some(limit) => {
             let factor = LONGER_ANSWER.saturating_pow(answers);
             request.with_least_limit(limit.saturating_mul(factor))
         }
-        None => Ok(request.boxed()),
+        None => Ok(request),
     }
 }
 

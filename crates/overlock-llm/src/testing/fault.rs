@@ -242,10 +242,11 @@ fn faulty_chunks(
     chunks
 }
 
+/// A placeholder for one surrogate, which Rust strings cannot contain.
+pub(super) const HALF: char = '\u{e000}';
+
 /// A stream in which every surrogate pair is escaped and split between two events.
 fn torn(heading: &Heading, dialect: &Dialect, events: &[Event]) -> Vec<String> {
-    // A placeholder for one surrogate, which Rust strings cannot contain.
-    const HALF: char = '\u{e000}';
     let mut halves = Vec::new();
     let mut pieces = Vec::new();
     for event in events {
@@ -265,8 +266,16 @@ fn torn(heading: &Heading, dialect: &Dialect, events: &[Event]) -> Vec<String> {
         }
         pieces.push(Event::Text(piece));
     }
-    let mut halves = halves.into_iter();
+    let mut rest = halves.iter().copied();
     let written = |chunk: String| {
+        // The last events of a response repeat the text from its beginning.
+        let mut from_start = halves.iter().copied();
+        let is_repeated = matches!(dialect, Dialect::Responses(_)) && !chunk.contains(".delta\"");
+        let halves = if is_repeated {
+            &mut from_start
+        } else {
+            &mut rest
+        };
         chunk.split(HALF).map(str::to_owned).reduce(|text, rest| {
             let half = halves.next().unwrap_or_default();
             format!("{text}\\u{half:04x}{rest}")

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::dialect::{CollectedAnswer, Heading};
+use super::fault::HALF;
 use crate::backend::Call;
 use crate::wire::Protocol;
 
@@ -218,7 +219,7 @@ pub(super) fn object(heading: &Heading, answer: &CollectedAnswer, tool: Option<&
     })
 }
 
-/// The response as a stream, with pieces of a few characters.
+/// The response as a stream, with pieces of a few characters, or of half a character.
 pub(super) fn stream(response: &Value) -> Vec<String> {
     const PIECE: usize = 40;
     let mut events = Vec::new();
@@ -227,11 +228,13 @@ pub(super) fn stream(response: &Value) -> Vec<String> {
             events.push(event);
             continue;
         };
-        let characters: Vec<char> = text.chars().collect();
-        for piece in characters.chunks(PIECE) {
-            let mut event = event.clone();
-            event["delta"] = json!(String::from_iter(piece));
-            events.push(event);
+        for text in text.split_inclusive(HALF) {
+            let characters: Vec<char> = text.chars().collect();
+            for piece in characters.chunks(PIECE) {
+                let mut event = event.clone();
+                event["delta"] = json!(String::from_iter(piece));
+                events.push(event);
+            }
         }
     }
     let frames = events.into_iter().enumerate().map(|(number, mut event)| {

@@ -41,6 +41,11 @@ pub trait WireRequest: Request + Send + Sync {
         true
     }
 
+    /// Whether messages may be dropped to make it fit.
+    fn may_be_trimmed(&self) -> bool {
+        true
+    }
+
     /// The schema of the requested document, and whether the request is strict about it.
     fn document_schema(&self) -> Option<(&Value, bool)>;
 
@@ -72,8 +77,22 @@ pub trait WireRequest: Request + Send + Sync {
     /// The request with an answer of the model and instructions for the next one.
     fn with_turn(&self, answer: &str, words: &str) -> Result<Box<dyn WireRequest>, RequestError>;
 
+    /// The request with little reasoning, if it asks for more.
+    fn with_less_reasoning(&self) -> Result<Box<dyn WireRequest>, RequestError> {
+        Ok(self.boxed())
+    }
+
     /// The request with an answer limit of at least this many tokens, if it has one.
     fn with_least_limit(&self, least: u64) -> Result<Box<dyn WireRequest>, RequestError>;
+}
+
+/// Lowers a member that says how much a model reasons.
+pub(super) fn lower_effort(effort: Option<&mut Value>) {
+    if let Some(Value::String(effort)) = effort
+        && matches!(effort.as_str(), "medium" | "high" | "xhigh" | "max")
+    {
+        "low".clone_into(effort);
+    }
 }
 
 /// The question for the arguments of a call of a tool, as text.

@@ -8,7 +8,7 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateObject, generateText, Output, streamObject } from 'ai';
 import OpenAI from 'openai';
-import { zodFunction, zodResponseFormat } from 'openai/helpers/zod';
+import { zodFunction, zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
 import { z } from 'zod';
 
 const model = 'gpt-4o';
@@ -31,6 +31,7 @@ const completions = (base) => client(base).chat.completions;
 
 // The AI SDK, with the provider for OpenAI and the one for those who speak as it does.
 const aiModel = (baseURL) => createOpenAI({ baseURL, apiKey }).chat(model);
+const aiResponses = (baseURL) => createOpenAI({ baseURL, apiKey }).responses(model);
 const compatibleModel = (baseURL) =>
   createOpenAICompatible({ baseURL, apiKey, name: 'overlock' }).chatModel(model);
 
@@ -90,6 +91,41 @@ const trials = {
     });
     return completion.choices[0].message.tool_calls[0].function.parsed_arguments;
   },
+
+  'responses create': async (base) => {
+    const response = await client(base).responses.create({
+      model,
+      input: prompt,
+      text: { format: jsonMode },
+    });
+    assert.equal(response.status, 'completed');
+    return response.output_text;
+  },
+
+  'responses parse': async (base) => {
+    const format = zodTextFormat(report, 'report');
+    const { output_parsed } = await client(base).responses.parse({
+      model,
+      input: prompt,
+      text: { format },
+    });
+    return output_parsed;
+  },
+
+  'responses stream and parse': async (base) => {
+    const format = zodTextFormat(report, 'report');
+    const stream = client(base).responses.stream({ model, input: prompt, text: { format } });
+    const response = await stream.finalResponse();
+    assert.equal(response.status, 'completed');
+    return response.output_parsed;
+  },
+
+  'responses, ai generateObject': async (base) => {
+    const { object } = await generateObject({ model: aiResponses(base), schema: report, prompt });
+    return object;
+  },
+
+  'responses, ai streamObject': (base) => streamed(aiResponses(base)),
 
   'ai generateObject': async (base) => {
     const { object } = await generateObject({ model: aiModel(base), schema: report, prompt });

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::request::ChatRequest;
 use crate::wire::error::{RequestError, wrong_at};
-use crate::wire::request::{ToolParameters, WireRequest, tool_question};
+use crate::wire::request::{ToolParameters, WireRequest, lower_effort, tool_question};
 
 impl WireRequest for ChatRequest {
     fn model(&self) -> Option<&str> {
@@ -138,6 +138,10 @@ impl WireRequest for ChatRequest {
             push_message(members, "assistant", answer);
             push_message(members, "user", words);
         })
+    }
+
+    fn with_less_reasoning(&self) -> Result<Box<dyn WireRequest>, RequestError> {
+        self.edited(|members| lower_effort(members.get_mut("reasoning_effort")))
     }
 
     fn with_least_limit(&self, least: u64) -> Result<Box<dyn WireRequest>, RequestError> {

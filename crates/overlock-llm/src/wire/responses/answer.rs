@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::choices::{Choices, delta, is_opaque};
 use super::object::{
-    REPORT, cut_items, finish_of, new_message, set_item_status, set_status, text_part, write_text,
+    REPORT, cut_items, finish_of, is_commentary, new_message, set_item_status, set_status,
+    text_part, write_text,
 };
 use super::writer::{
     PartKey, PartPlace, ResponsesEncoder, SharedWriter, closes_part, kind_of, locked, place_of,
@@ -69,6 +70,7 @@ impl ResponsesAnswer {
     fn read_item(&mut self, output: u64, item: &Value, assembler: &mut Assembler) {
         let text = |name: &str| item.get(name).and_then(Value::as_str);
         match kind_of(item) {
+            "message" if is_commentary(item) => {}
             "message" => {
                 let parts = item.get("content").and_then(Value::as_array);
                 for (content, part) in (0..).zip(parts.into_iter().flatten()) {
@@ -139,9 +141,15 @@ impl ResponsesAnswer {
                 kind if is_opaque(kind) => self.choices.opaque(name.unwrap_or(kind), assembler),
                 _ => {}
             }
-        } else if event["part"]["type"] == "output_text" {
+        } else if event["part"]["type"] == "output_text" && !self.is_commentary(event) {
             self.key_of(event, assembler);
         }
+    }
+
+    /// Whether an event is about a commentary.
+    fn is_commentary(&self, event: &Value) -> bool {
+        let item = self.items.get(&place_of(event).output);
+        item.is_some_and(is_commentary)
     }
 
     /// The response of the upstream, as far as it has arrived.
@@ -220,6 +228,7 @@ impl WireAnswer for ResponsesAnswer {
                 let output = place_of(&event).output;
                 self.items.insert(output, event["item"].clone());
             }
+            _ if self.is_commentary(&event) => {}
             "response.output_text.delta" | "response.function_call_arguments.delta" => {
                 let text = event["delta"].as_str().unwrap_or_default().to_owned();
                 let stable = self.feed(&event, &text, assembler);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::request::ResponsesRequest;
 use crate::wire::error::{RequestError, wrong_at};
 use crate::wire::pieces::Pieces;
-use crate::wire::request::{ToolParameters, WireRequest, tool_question};
+use crate::wire::request::{ToolParameters, WireRequest, lower_effort, tool_question};
 
 /// Members that are invalid without tools.
 const WITH_TOOLS: [&str; 4] = [
@@ -52,6 +52,12 @@ impl WireRequest for ResponsesRequest {
             value.is_some_and(|it| !it.is_null() && it != false)
         };
         !is_set("conversation") && !is_set("background")
+    }
+
+    fn may_be_trimmed(&self) -> bool {
+        self.whole
+            .get("truncation")
+            .is_none_or(|it| it != "disabled")
     }
 
     fn document_schema(&self) -> Option<(&Value, bool)> {
@@ -178,6 +184,13 @@ impl WireRequest for ResponsesRequest {
         self.edited(|members| {
             push_message(members, "assistant", answer);
             push_message(members, "user", words);
+        })
+    }
+
+    fn with_less_reasoning(&self) -> Result<Box<dyn WireRequest>, RequestError> {
+        self.edited(|members| {
+            let reasoning = members.get_mut("reasoning").and_then(Value::as_object_mut);
+            lower_effort(reasoning.and_then(|reasoning| reasoning.get_mut("effort")));
         })
     }
 

@@ -99,6 +99,15 @@ impl<'a> InputItem<'a> {
             "function_call_output" | "custom_tool_call_output" => {
                 contents_of(members.get("output"), each);
             }
+            // Encrypted reasoning is not counted as text: it takes about a token for four bytes.
+            "reasoning" => {
+                for texts in ["summary", "content"] {
+                    contents_of(members.get(texts), each);
+                }
+                if let Some(data) = text("encrypted_content") {
+                    each(file(data));
+                }
+            }
             _ => members
                 .values()
                 .for_each(|value| each(Content::Other(value))),
@@ -181,17 +190,23 @@ fn contents_of<'a>(value: Option<&'a Value>, each: &mut dyn FnMut(Content<'a>)) 
 fn part(part: &Value) -> Content<'_> {
     let text = |name: &str| part.get(name).and_then(Value::as_str);
     match text("type").unwrap_or_default() {
-        "input_text" | "output_text" | "text" => Content::Text(text("text").unwrap_or_default()),
+        "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text" => {
+            Content::Text(text("text").unwrap_or_default())
+        }
         "refusal" => Content::Refusal(text("refusal").unwrap_or_default()),
         "input_image" => Content::Picture {
             base64: text("image_url").and_then(base64),
             is_coarse: text("detail") == Some("low"),
         },
-        "input_file" => Content::File {
-            bytes: text("file_data").map(|data| data.len() as u64 / 4 * 3),
-        },
+        "input_file" => text("file_data").map_or(Content::File { bytes: None }, file),
         _ => Content::Other(part),
     }
+}
+
+/// A file in Base64.
+fn file(base64: &str) -> Content<'_> {
+    let bytes = Some(base64.len() as u64 / 4 * 3);
+    Content::File { bytes }
 }
 
 /// The data in a `data:` URL.

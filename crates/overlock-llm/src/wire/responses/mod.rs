@@ -14,4 +14,4 @@ pub(super) use answer::ResponsesAnswer;
 pub(super) use events::{error_in, events_of, has_output};
 pub(super) use object::{add_usage, events, read_usage, summary, usage_object};
 pub use request::ResponsesRequest;
-pub use turn::{ResponsesTurn, may_be_continued, previous_response_id, stored_id};
+pub use turn::{ResponsesTurn, may_have_been_joined, previous_response_id, stored_id};

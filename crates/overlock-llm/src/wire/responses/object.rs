@@ -68,6 +68,12 @@ pub(super) fn set_item_status(item: &mut Value, is_cut: bool) -> bool {
     true
 }
 
+/// Whether an item says what the model does next. It is no part of the answer, and is forwarded as
+/// it is.
+pub(super) fn is_commentary(item: &Value) -> bool {
+    item["phase"] == "commentary"
+}
+
 /// A message without text in the response with this id.
 pub(super) fn new_message(response: &Value, output: u64, status: &str) -> Value {
     let id = response.as_str().unwrap_or_default();

@@ -35,7 +35,7 @@ pub fn stored_id<'a>(request: &str, response: &'a Value) -> Option<&'a str> {
 
 /// Whether a stored response may have been continued by a gateway: its document or its last call is
 /// cut, or its text, if texts are continued.
-pub fn may_be_continued(response: &Value, are_texts_continued: bool) -> bool {
+pub fn may_have_been_joined(response: &Value, are_texts_continued: bool) -> bool {
     let format = response
         .pointer("/text/format/type")
         .and_then(Value::as_str);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
 
-use super::object::{new_message, set_item_status, text_part};
+use super::object::{is_commentary, new_message, set_item_status, text_part};
 use crate::assembler::Delta;
 use crate::wire::answer::WireEncoder;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -161,7 +161,7 @@ impl Writer {
             "output_item.done" => {
                 let is_cut = self.cut.contains(&place.output);
                 let mut is_changed = item.write_texts(&mut event["item"]);
-                if item.has_text() {
+                if item.has_text() && !is_commentary(&item.value) {
                     is_changed |= set_item_status(&mut event["item"], is_cut);
                 }
                 item.value = event["item"].clone();
