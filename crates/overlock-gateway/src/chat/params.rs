@@ -11,7 +11,7 @@ use overlock_budget::{
 };
 use overlock_json::{BoundedSchema, Comparison, required_members};
 use overlock_llm::wire::{Protocol, ToolParameters, WireRequest};
-use overlock_llm::{CallFailure, ContinuationOptions, Prefill, Strategy};
+use overlock_llm::{CallFailure, ContinuationOptions, Prefill, PrefillStyle, Strategy};
 use overlock_runs::{AnswerLimit, Basis, CallBudget, Least, Unfit};
 use serde_json::Value;
 
@@ -190,9 +190,10 @@ impl ChatParams {
 
     /// How later calls can prefill the answer.
     pub(super) fn prefill(&self) -> Prefill {
+        let is_last_message = self.known.prefill.style == PrefillStyle::LastMessage;
         match self.protocol {
-            Protocol::ChatCompletions => self.known.prefill,
-            Protocol::Responses => Prefill::default(),
+            Protocol::Responses if !is_last_message => Prefill::default(),
+            _ => self.known.prefill,
         }
     }
 

@@ -80,7 +80,10 @@ async fn a_joined_response_is_sent_again_as_input() {
         let user = |text: &str| json!({ "role": "user", "content": text });
         let mut turn = vec![
             user("Write the report."),
-            json!({ "role": "assistant", "content": document }),
+            json!({
+                "type": "message", "role": "assistant", "status": "completed",
+                "content": [{ "type": "output_text", "text": document, "annotations": [] }],
+            }),
             user("Shorter."),
         ];
         assert_eq!(asked[2].body["input"], json!(turn));

@@ -1,3 +1,4 @@
+use overlock_llm::PrefillStyle;
 use overlock_llm::testing::{Behaviour, Fault};
 use overlock_llm::wire::Protocol;
 use serde_json::{Value, json};
@@ -419,6 +420,41 @@ async fn joins_surrogates_split_between_events() {
         checked(&got.body)["output"][1]["content"][0]["text"],
         document
     );
+}
+
+#[tokio::test]
+async fn llama_cpp_sends_no_indices_and_continues_a_prefill() {
+    let document = report(900);
+    let (first, rest) = document.split_at(400);
+    let items = [Item::Reasoning, Item::Text(first.to_owned())];
+    let mut reply = stream(&items, "stop", 9);
+    let names = ["sequence_number", "output_index", "content_index"];
+    for name in names {
+        let member = format!(",\"{name}\":");
+        let numbers = reply
+            .body
+            .split(&member)
+            .enumerate()
+            .map(|(place, text)| match place {
+                0 => text,
+                _ => text.trim_start_matches(|it: char| it.is_ascii_digit()),
+            });
+        reply.body = numbers.collect();
+        assert!(!reply.body.contains(name), "{}", reply.body);
+    }
+    let door = Door::to_fake_with(vec![reply, later(rest)], |settings| {
+        settings.upstream.api = Protocol::Responses;
+        settings.upstream.prefill = Some(PrefillStyle::LastMessage);
+    })
+    .await;
+    let got = door.respond(&request(true, &json_format()), &[]).await;
+    assert_eq!(
+        checked(&got.body)["output"][1]["content"][0]["text"],
+        document
+    );
+    let input = &door.upstream.requests()[1].body["input"];
+    assert_eq!(input[0]["content"], "Write the report.");
+    assert_eq!(input[1]["content"][0]["text"], first);
 }
 
 #[tokio::test]

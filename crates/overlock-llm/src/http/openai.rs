@@ -124,7 +124,7 @@ impl OpenAi {
             }
             return request;
         }
-        let mut message = json!({ "role": "assistant", "content": prefill });
+        let mut message = self.protocol.assistant_message(&prefill);
         match self.prefill.style {
             PrefillStyle::PrefixMessage => message["prefix"] = json!(true),
             PrefillStyle::ContinueFinalMessage => {
@@ -133,7 +133,8 @@ impl OpenAi {
             }
             PrefillStyle::None | PrefillStyle::LastMessage | PrefillStyle::RawCompletion => {}
         }
-        if let Some(Value::Array(messages)) = request.get_mut("messages") {
+        let messages = self.protocol.names().messages;
+        if let Some(Value::Array(messages)) = request.get_mut(messages) {
             messages.push(message);
         }
         request

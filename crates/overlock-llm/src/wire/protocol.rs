@@ -20,7 +20,7 @@ pub enum Protocol {
     Responses,
 }
 
-/// The names of members of a request, for error messages.
+/// The names of members of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct MemberNames {
     /// The messages.
@@ -213,6 +213,14 @@ impl Protocol {
                 let options = json!({ "include_usage": true });
                 request.insert("stream_options".to_owned(), options);
             }
+        }
+    }
+
+    /// A message of the model in a request.
+    pub(crate) fn assistant_message(self, text: &str) -> Value {
+        match self {
+            Self::ChatCompletions => json!({ "role": "assistant", "content": text }),
+            Self::Responses => responses::assistant_message(text),
         }
     }
 

@@ -13,7 +13,8 @@ use super::object::{
     text_part, write_text,
 };
 use super::writer::{
-    PartKey, PartPlace, ResponsesEncoder, SharedWriter, closes_part, kind_of, locked, place_of,
+    PartKey, PartPlace, ResponsesEncoder, SharedWriter, add_indices, closes_part, kind_of, locked,
+    place_of,
 };
 use crate::assembler::{Assembler, Delta, PartText};
 use crate::backend::SurrogateBuffer;
@@ -206,6 +207,7 @@ impl WireAnswer for ResponsesAnswer {
             data,
             mut is_changed,
         } = event;
+        is_changed |= add_indices(&mut event, &self.items);
         let mut bytes = Vec::new();
         // Other events repeat texts that were counted.
         let mut overhead = data.len();

@@ -3,6 +3,7 @@
 use overlock_budget::{Plan, Request, SentMessage};
 use serde_json::{Map, Value, json};
 
+use super::object::assistant_message;
 use super::request::ResponsesRequest;
 use crate::wire::error::{RequestError, wrong_at};
 use crate::wire::pieces::Pieces;
@@ -128,6 +129,8 @@ impl WireRequest for ResponsesRequest {
 
     fn for_one_text(&self, tool: Option<&str>) -> Result<Box<dyn WireRequest>, RequestError> {
         self.edited(|members| {
+            // A prefill is another item.
+            list_input(members);
             for name in ["stream", "stream_options", "top_logprobs", "include"] {
                 members.remove(name);
             }
@@ -142,7 +145,7 @@ impl WireRequest for ResponsesRequest {
                 members.insert("tool_choice".to_owned(), json!("none"));
             }
             if let Some(tool) = tool {
-                push_message(members, "user", &tool_question(tool));
+                push_message(members, user_message(&tool_question(tool)));
             }
         })
     }
@@ -169,21 +172,15 @@ impl WireRequest for ResponsesRequest {
                 Some(Value::Array(parts)) => {
                     parts.push(json!({ "type": "input_text", "text": words }));
                 }
-                _ => match members.get_mut("input") {
-                    Some(Value::String(text)) => {
-                        text.push_str("\n\n");
-                        text.push_str(words);
-                    }
-                    _ => push_message(members, "user", words),
-                },
+                _ => push_message(members, user_message(words)),
             }
         })
     }
 
     fn with_turn(&self, answer: &str, words: &str) -> Result<Box<dyn WireRequest>, RequestError> {
         self.edited(|members| {
-            push_message(members, "assistant", answer);
-            push_message(members, "user", words);
+            push_message(members, assistant_message(answer));
+            push_message(members, user_message(words));
         })
     }
 
@@ -266,13 +263,21 @@ fn inserted(text: &str) -> Value {
     json!({ "role": "system", "content": text })
 }
 
-fn push_message(members: &mut Map<String, Value>, role: &str, content: &str) {
-    let input = members.entry("input").or_insert(json!([]));
-    if input.is_string() {
-        *input = json!([{ "role": "user", "content": input.take() }]);
+fn user_message(text: &str) -> Value {
+    json!({ "role": "user", "content": text })
+}
+
+/// Adds a message; an input that is a text becomes a list.
+fn push_message(members: &mut Map<String, Value>, message: Value) {
+    list_input(members);
+    if let Some(Value::Array(items)) = members.get_mut("input") {
+        items.push(message);
     }
-    if let Value::Array(items) = input {
-        items.push(json!({ "role": role, "content": content }));
+}
+
+fn list_input(members: &mut Map<String, Value>) {
+    if let Some(input @ Value::String(_)) = members.get_mut("input") {
+        *input = json!([{ "role": "user", "content": input.take() }]);
     }
 }
 

@@ -83,6 +83,14 @@ pub(super) fn new_message(response: &Value, output: u64, status: &str) -> Value 
     })
 }
 
+/// A message of the model as input, as all servers accept it.
+pub(in crate::wire) fn assistant_message(text: &str) -> Value {
+    json!({
+        "type": "message", "role": "assistant", "status": "completed",
+        "content": [text_part(text)],
+    })
+}
+
 /// A text part of a message.
 pub(super) fn text_part(text: &str) -> Value {
     json!({ "type": "output_text", "text": text, "annotations": [] })

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::answer::ResponsesAnswer;
-use super::object::finish_of;
+use super::object::{assistant_message, finish_of};
 use super::writer::kind_of;
 use crate::assembler::{Assembler, Delivery, PartKind};
 use crate::wire::pieces::Pieces;
@@ -130,7 +130,7 @@ fn as_input(item: &Value) -> Option<Option<Value>> {
                 _ => None,
             });
             let text: Option<String> = texts.collect();
-            Some(Some(json!({ "role": "assistant", "content": text? })))
+            Some(Some(assistant_message(&text?)))
         }
         "function_call" => with(&["type", "call_id", "name", "arguments"]),
         "custom_tool_call" => with(&["type", "call_id", "name", "input"]),

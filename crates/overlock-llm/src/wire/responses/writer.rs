@@ -71,6 +71,35 @@ pub(super) fn place_of(event: &Value) -> PartPlace {
     }
 }
 
+/// Adds the indices that llama.cpp leaves out. Returns whether that changes the event.
+pub(super) fn add_indices(event: &mut Value, items: &BTreeMap<u64, Value>) -> bool {
+    let kind = kind_of(event);
+    let is_in_message = kind.starts_with("response.output_text.")
+        || kind.starts_with("response.refusal.")
+        || kind.starts_with("response.content_part.");
+    let mut is_changed = false;
+    let item = event.get("item");
+    let id = event.get("item_id").or_else(|| item?.get("id"));
+    if event.get("output_index").is_none() && (id.is_some() || item.is_some()) {
+        let named = items
+            .iter()
+            .find(|(_, item)| id.is_some() && (item.get("id") == id || item.get("call_id") == id));
+        let last = items.keys().next_back().copied();
+        let output = match named {
+            Some((output, _)) => *output,
+            None if kind == "response.output_item.added" => last.map_or(0, |last| last + 1),
+            None => last.unwrap_or(0),
+        };
+        event["output_index"] = json!(output);
+        is_changed = true;
+    }
+    if is_in_message && event.get("content_index").is_none() {
+        event["content_index"] = json!(0);
+        is_changed = true;
+    }
+    is_changed
+}
+
 pub(super) fn kind_of(event: &Value) -> &str {
     event
         .get("type")
