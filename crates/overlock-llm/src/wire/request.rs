@@ -87,8 +87,8 @@ pub trait WireRequest: Request + Send + Sync {
 }
 
 /// Lowers a member that says how much a model reasons.
-pub(super) fn lower_effort(effort: Option<&mut Value>) {
-    if let Some(Value::String(effort)) = effort
+pub(super) fn lower_effort(effort: &mut Value) {
+    if let Value::String(effort) = effort
         && matches!(effort.as_str(), "medium" | "high" | "xhigh" | "max")
     {
         "low".clone_into(effort);

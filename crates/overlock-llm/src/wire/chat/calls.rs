@@ -141,7 +141,11 @@ impl WireRequest for ChatRequest {
     }
 
     fn with_less_reasoning(&self) -> Result<Box<dyn WireRequest>, RequestError> {
-        self.edited(|members| lower_effort(members.get_mut("reasoning_effort")))
+        self.edited(|members| {
+            if let Some(effort) = members.get_mut("reasoning_effort") {
+                lower_effort(effort);
+            }
+        })
     }
 
     fn with_least_limit(&self, least: u64) -> Result<Box<dyn WireRequest>, RequestError> {

@@ -187,7 +187,9 @@ impl WireRequest for ResponsesRequest {
     fn with_less_reasoning(&self) -> Result<Box<dyn WireRequest>, RequestError> {
         self.edited(|members| {
             let reasoning = members.get_mut("reasoning").and_then(Value::as_object_mut);
-            lower_effort(reasoning.and_then(|reasoning| reasoning.get_mut("effort")));
+            if let Some(effort) = reasoning.and_then(|reasoning| reasoning.get_mut("effort")) {
+                lower_effort(effort);
+            }
         })
     }
 

@@ -76,7 +76,7 @@ impl ResponsesTurn {
         let mut members = Pieces::of_object(request)?;
         let mut items = vec![input_items(members.value("input")?)?];
         for item in response.get("output")?.as_array()? {
-            items.extend(as_input(item)?.map(|item| item.to_string()));
+            items.extend(as_input(item)?.iter().map(Value::to_string));
         }
         Some(Self {
             previous: previous_response_id(request),
@@ -112,14 +112,14 @@ fn input_items(input: &str) -> Option<String> {
     (!items.trim().is_empty()).then(|| items.to_owned())
 }
 
-/// An item of a response as input: `Some(None)` for reasoning, which is left out, because it must
-/// be followed by the item that the upstream has stored. Ids are left out for the same reason.
-fn as_input(item: &Value) -> Option<Option<Value>> {
+/// An item of a response as input. Reasoning is left out, because it must be followed by the item
+/// that the upstream has stored. Ids are left out for the same reason.
+fn as_input(item: &Value) -> Option<Vec<Value>> {
     let with = |names: &[&str]| {
         let members = names
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), item.get(*name)?.clone())));
-        Some(Some(Value::Object(members.collect())))
+        Some(vec![Value::Object(members.collect())])
     };
     match kind_of(item) {
         "message" => {
@@ -130,11 +130,11 @@ fn as_input(item: &Value) -> Option<Option<Value>> {
                 _ => None,
             });
             let text: Option<String> = texts.collect();
-            Some(Some(assistant_message(&text?)))
+            Some(vec![assistant_message(&text?)])
         }
         "function_call" => with(&["type", "call_id", "name", "arguments"]),
         "custom_tool_call" => with(&["type", "call_id", "name", "input"]),
-        "reasoning" => Some(None),
+        "reasoning" => Some(Vec::new()),
         _ => None,
     }
 }
