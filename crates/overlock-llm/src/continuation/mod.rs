@@ -504,7 +504,7 @@ impl Continuation {
             }
         } else if tally.is_looping {
             Reason::Repeating
-        } else if tally.fell || tally.stalls > 0 && tally.stalls >= options.kpi_patience {
+        } else if tally.stalls > 0 && tally.stalls >= options.kpi_patience {
             Reason::KpiStalled
         } else if options
             .max_output_tokens

@@ -40,9 +40,8 @@ pub(super) struct Tally {
     /// Whether a correction call was made.
     pub(super) has_correction: bool,
     pub(super) last_kpi: Option<u8>,
-    /// Answers in a row without progress.
+    /// Answers in a row without progress; the largest number once the progress fell.
     pub(super) stalls: u32,
-    pub(super) fell: bool,
     /// How many characters the next answer may have, derived from its call.
     pub(super) answer_chars: Option<usize>,
     /// The KPIs that the model proposed; `None` until it was asked.
@@ -74,8 +73,8 @@ impl Tally {
                 self.stalls = 0;
                 self.last_kpi = step.kpi.or(self.last_kpi);
             }
-            Progress::Stalled | Progress::Slipped => self.stalls += 1,
-            Progress::Fell => self.fell = true,
+            Progress::Stalled | Progress::Slipped => self.stalls = self.stalls.saturating_add(1),
+            Progress::Fell => self.stalls = u32::MAX,
         }
     }
 
@@ -136,7 +135,7 @@ impl Tally {
     /// Resets the counters of consecutive failures.
     pub(super) fn reset_failures(&mut self, options: &ContinuationOptions) {
         self.clear_failures();
-        (self.stalls, self.fell) = (0, false);
+        self.stalls = 0;
         (self.repetition, self.is_looping) = (None, false);
         if self.is_every_way_refused(options) {
             self.refused.clear();
