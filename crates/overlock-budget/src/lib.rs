@@ -43,7 +43,7 @@ pub use chat::{
 };
 #[cfg(feature = "tokenizer-files")]
 pub use chat::{ChatTemplate, ChatTemplateError, RenderError, RenderOptions, Rendered};
-pub use count::{Approximate, Cached, CountTokens, Encoding, Keep, Provenance, UpperBound};
+pub use count::{Approximate, Cached, CountTokens, Encoding, Keep, Provenance, StandIn};
 #[cfg(feature = "tokenizer-files")]
 pub use count::{TokenizerFile, TokenizerFileError};
 pub use flex::{Blocker, Change, FlexError, FlexOptions, Help, Item, Share, Solution, flex};
@@ -60,5 +60,6 @@ pub use negotiate::{
 };
 pub use plan::{
     ContextBlock, Extras, Insertion, Maker, Margin, Memory, MemoryOptions, Part, PartOptions, Plan,
-    PlanError, PlanOptions, PlannedPart, Trim, least_parts, plan, plan_least,
+    PlanError, PlanOptions, PlannedPart, ResultOptions, ShortenedResult, Trim, least_parts, plan,
+    plan_least,
 };

@@ -5,7 +5,7 @@
 //!
 //! This module does no I/O: the caller passes the messages and the time.
 
-use overlock_budget::{ChatRole, MemoryOptions, PlanOptions};
+use overlock_budget::{ChatRole, MemoryOptions};
 use serde_json::{Map, Value, json};
 
 /// A message that was posted in a room.
@@ -66,17 +66,6 @@ impl RoomQuestion<'_> {
     }
 }
 
-/// The plan options of a question with memories.
-///
-/// A message may be too large for any window. It is dropped with all older messages, but memories
-/// that fit must not be dropped with it.
-pub fn persona_options(options: &PlanOptions) -> PlanOptions {
-    PlanOptions {
-        fill_gaps: true,
-        ..options.clone()
-    }
-}
-
 /// Since when memories are included; both times in milliseconds since 1970.
 pub fn remembered_since(options: &MemoryOptions, now: u64) -> u64 {
     #[expect(
@@ -116,7 +105,7 @@ fn name_for_api(sender: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::wire::chat::ChatRequest;
-    use overlock_budget::{Approximate, ChatCounter, Extras, Memory, Models, plan};
+    use overlock_budget::{Approximate, ChatCounter, Extras, Memory, Models, PlanOptions, plan};
     use proptest::prelude::*;
 
     use super::*;
@@ -188,7 +177,7 @@ mod tests {
         let request = ChatRequest::from_value(question.request()).expect("a request");
         let found = Models::default().find("gpt-4");
         let counter = ChatCounter::with_counter(&found, &Approximate);
-        let options = persona_options(&PlanOptions::for_model(&found.model));
+        let options = PlanOptions::for_model(&found.model);
         let plan = plan(&request, &extras, &counter, &options).expect("the question fits");
         assert_eq!(plan.kept_messages, [2, 3]);
         assert_eq!(plan.memory_count, 1);

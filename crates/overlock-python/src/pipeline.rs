@@ -472,11 +472,12 @@ impl Measures for Known {
     fn measure(&self, model: &str, text: &str) -> Option<Measure> {
         let found = Models::default().find(model);
         let counter = Counter::for_model(&found);
+        let tokens = counter.tokens.count(text);
         Some(Measure {
             window: found.model.window,
             is_shared: found.model.sharing == Sharing::Shared,
-            tokens: counter.tokens.count(text),
-            margin: counter.provenance.margin(),
+            tokens,
+            margin: counter.provenance.margin(tokens),
         })
     }
 

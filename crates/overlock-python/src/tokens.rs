@@ -17,7 +17,7 @@ use crate::json::chosen;
 use crate::result::make;
 use crate::text::Text;
 
-/// The encoding used for models without a tokenizer.
+/// The encoding used without a model.
 const STAND_IN: Encoding = Encoding::O200kBase;
 
 /// A token counter and its accuracy.
@@ -52,7 +52,7 @@ impl Counter {
         }
         Ok(match model {
             Some(name) => Self::for_model(&Models::default().find(name)),
-            None => Self::stand_in(),
+            None => Self::stand_in(Arc::new(STAND_IN)),
         })
     }
 
@@ -60,7 +60,7 @@ impl Counter {
     pub(crate) fn for_model(found: &Found) -> Self {
         let built_in = found.model.tokenizer.as_deref().and_then(Self::built_in);
         let Some(counter) = built_in else {
-            return Self::stand_in();
+            return Self::stand_in(Arc::new(StandIn::for_model(found)));
         };
         let provenance = match found.how {
             How::Exact | How::Alias => counter.provenance,
@@ -73,9 +73,9 @@ impl Counter {
         }
     }
 
-    fn stand_in() -> Self {
+    fn stand_in(tokens: Arc<dyn CountTokens>) -> Self {
         Self {
-            tokens: Arc::new(STAND_IN),
+            tokens,
             provenance: Provenance::Estimate,
             is_stand_in: true,
         }

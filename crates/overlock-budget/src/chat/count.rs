@@ -5,11 +5,11 @@
 
 use serde_json::{Value, json};
 
-use super::image::{PictureCost, file, recording};
+use super::image::{PictureRule, file, recording};
 use super::request::{ChatRole, Content, Request, SentMessage, Tool, ToolChoice};
-use super::scale::Scale;
+use super::scale::{SCALED_BY, Scale};
 use super::tools::{CLOSING, OPENING, function_type};
-use crate::count::{CountTokens, Encoding, Provenance};
+use crate::count::{CountTokens, Encoding, Provenance, StandIn};
 use crate::models::{Found, How};
 
 /// Counts requests for one model.
@@ -20,7 +20,7 @@ pub struct ChatCounter<'a> {
     provenance: Provenance,
     format: Format,
     template: Option<&'a dyn CountChats>,
-    pictures: PictureCost,
+    pictures: PictureRule,
     /// The tokens of each role's name, in the order of [`ChatRole::ALL`].
     roles: [u64; 6],
     /// The factor of all counts.
@@ -85,7 +85,7 @@ impl ChatCounter<'static> {
     /// assert_eq!(ChatCounter::for_model(&models.find("gpt-4")).name(), "cl100k_base");
     /// assert_eq!(
     ///     ChatCounter::for_model(&models.find("llama3.2:3b")).name(),
-    ///     "o200k_base in place of llama3"
+    ///     "o200k_base in place of llama3, times 1.1"
     /// );
     /// ```
     pub fn for_model(found: &Found) -> Self {
@@ -93,19 +93,14 @@ impl ChatCounter<'static> {
         if let Some(encoding) = own.and_then(built_in) {
             return Self::with_counter(found, encoding);
         }
-        let name = own.unwrap_or("an unknown tokenizer");
+        let stand_in = StandIn::for_model(found);
         Self {
-            name: format!("{} in place of {name}", STAND_IN.name()),
-            ..Self::new(found, STAND_IN, Provenance::Estimate)
+            name: stand_in.name().to_owned(),
+            scale: stand_in.scale(),
+            ..Self::new(found, StandIn::TOKENIZER, Provenance::Estimate)
         }
     }
 }
-
-/// Precedes the factor in the name of a scaled counter.
-const SCALED_BY: &str = ", times ";
-
-/// The encoding for models whose tokenizer is not available.
-const STAND_IN: &Encoding = &Encoding::O200kBase;
 
 fn built_in(name: &str) -> Option<&'static Encoding> {
     Encoding::ALL
@@ -149,7 +144,7 @@ impl<'a> ChatCounter<'a> {
             } else {
                 Format::Chat
             },
-            pictures: PictureCost::for_entry(found.entry.as_deref()),
+            pictures: PictureRule::for_entry(found.entry.as_deref()),
             roles: ChatRole::ALL.map(|role| tokens.count(role.name())),
             scale: Scale::default(),
         }
@@ -194,13 +189,8 @@ impl<'a> ChatCounter<'a> {
             Some((unscaled, _)) if self.scale != Scale::default() => unscaled,
             _ => &self.name,
         };
-        let name = if scale == Scale::default() {
-            unscaled.to_owned()
-        } else {
-            format!("{unscaled}{SCALED_BY}{scale}")
-        };
         Self {
-            name,
+            name: scale.named(unscaled),
             scale,
             ..self.clone()
         }
@@ -245,6 +235,11 @@ impl<'a> ChatCounter<'a> {
                     beyond = beyond.saturating_add(self.beyond_text(content));
                 });
                 request.template_message(place).into_owned()
+            }
+            SentMessage::Shortened(place, text) => {
+                let mut message = request.template_message(place).into_owned();
+                message["content"] = text.into();
+                message
             }
             SentMessage::Inserted(text) => {
                 json!({ "role": ChatRole::System.name(), "content": text })
@@ -341,8 +336,29 @@ impl<'a> ChatCounter<'a> {
         let role = request.outline().messages[place].role;
         let limit = self.scale.most_counted(limit);
         let mut sum = Sum { tokens: 0, limit };
-        sum.add(self.role(role))?;
-        sum.add(match role {
+        sum.add(self.around(role))?;
+        let mut fits = Some(());
+        request.contents(place, &mut |content| {
+            fits = fits.and_then(|()| self.add(content, &mut sum));
+        });
+        fits.map(|()| self.scale.apply(sum.tokens))
+    }
+
+    /// The tokens of a message whose content is replaced by this text.
+    pub(crate) fn message_with(&self, request: &dyn Request, place: usize, text: &str) -> u64 {
+        let role = request.outline().messages[place].role;
+        let mut tokens = self.around(role).saturating_add(self.tokens.count(text));
+        request.contents(place, &mut |content| {
+            if let Content::Name(name) = content {
+                tokens = tokens.saturating_add(PER_NAME + self.tokens.count(name));
+            }
+        });
+        self.scale.apply(tokens)
+    }
+
+    /// The tokens of a message without its contents.
+    fn around(&self, role: ChatRole) -> u64 {
+        let around = match role {
             // The result is addressed to its call.
             ChatRole::Tool => PER_MESSAGE + PER_CALL,
             // The older form is sent only under the name of its function.
@@ -350,12 +366,8 @@ impl<'a> ChatCounter<'a> {
             // The channel it speaks on.
             ChatRole::Assistant if self.format == Format::Harmony => PER_MESSAGE + 2,
             _ => PER_MESSAGE,
-        })?;
-        let mut fits = Some(());
-        request.contents(place, &mut |content| {
-            fits = fits.and_then(|()| self.add(content, &mut sum));
-        });
-        fits.map(|()| self.scale.apply(sum.tokens))
+        };
+        around + self.role(role)
     }
 
     fn add(&self, content: Content, sum: &mut Sum) -> Option<()> {

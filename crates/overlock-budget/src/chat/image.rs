@@ -1,41 +1,118 @@
 //! Estimates the tokens of pictures, recordings and files.
 //!
-//! Pictures have a documented formula over their size, which the first bytes of an included picture
-//! contain. For a linked picture, the largest size is assumed. Recordings and files have rules of
-//! thumb.
+//! Each provider has published a rule over the size of a picture, which the first bytes of an included
+//! picture contain. For a linked picture, the largest size is assumed. Recordings and files have rules
+//! of thumb.
 
-/// The tokens of pictures for a model.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PictureCost {
-    /// For every picture.
-    base: u64,
-    /// For every tile of 512 by 512 of one in high detail.
-    tile: u64,
+/// The published rule of a provider for the tokens of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PictureRule {
+    /// A base, and as many again for each tile of 512 by 512: `OpenAI`'s larger models.
+    Tiles { base: u64, tile: u64 },
+    /// Patches of 32 by 32, at most 1536, times a factor in hundredths: `OpenAI`'s smaller models.
+    Patches { hundredths: u64 },
+    /// A token for 750 pixels, after the long side and the tokens are limited: Claude.
+    Pixels { long_side: u64, most: u64 },
+    /// 258 tokens for a small picture, or for each tile: Gemini 2.
+    Crops,
+    /// A token for each patch of this side, at most 16,384: Qwen.
+    Merged { side: u64 },
+    /// The same for every picture.
+    Flat(u64),
 }
 
-impl PictureCost {
-    /// The documented costs of the model of this entry, or those of most models.
+/// The beginnings of `OpenAI`'s names with their rules; the first one counts.
+const OPENAI: &[(&str, PictureRule)] = &[
+    ("gpt-4o-mini", tiles(2833, 5667)),
+    ("gpt-4.1-mini", patches(162)),
+    ("gpt-4.1-nano", patches(246)),
+    ("gpt-5-mini", patches(162)),
+    ("gpt-5-nano", patches(246)),
+    ("o4-mini", patches(172)),
+    ("codex-mini", patches(172)),
+    ("chatgpt-4o", tiles(85, 170)),
+    ("gpt-4", tiles(85, 170)),
+    ("gpt-5.1", tiles(70, 140)),
+    ("gpt-5-", tiles(70, 140)),
+    ("o1", tiles(75, 150)),
+    ("o3", tiles(75, 150)),
+    ("computer-use", tiles(65, 129)),
+];
+
+/// Claude models that reduce pictures to 1568 pixels; newer ones accept 2576.
+const OLDER_CLAUDE: &[&str] = &[
+    "claude-3", "haiku-4", "sonnet-4", "opus-4-0", "opus-4-1", "opus-4-2", "opus-4-5", "opus-4-6",
+];
+
+const fn tiles(base: u64, tile: u64) -> PictureRule {
+    PictureRule::Tiles { base, tile }
+}
+
+const fn patches(hundredths: u64) -> PictureRule {
+    PictureRule::Patches { hundredths }
+}
+
+impl PictureRule {
+    /// The rule of the model of this entry. Without one, it is the rule with the most tokens among
+    /// those of hosted models.
     pub(super) fn for_entry(entry: Option<&str>) -> Self {
-        // A picture costs as much money for the small model as for the large one.
-        if entry.is_some_and(|entry| entry.contains("gpt-4o-mini")) {
-            return Self {
-                base: 2833,
-                tile: 5667,
-            };
+        let name = entry.unwrap_or_default();
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let openai = OPENAI.iter().find(|(start, _)| name.starts_with(start));
+        if let Some((_, rule)) = openai {
+            return *rule;
         }
-        Self {
-            base: 85,
-            tile: 170,
+        let has = |part: &str| name.contains(part);
+        if name == "gpt-5" {
+            tiles(70, 140)
+        } else if has("claude") {
+            let plain = name.replace('.', "-");
+            let is_older =
+                OLDER_CLAUDE.iter().any(|older| plain.contains(older)) || plain.ends_with("opus-4");
+            let (long_side, most) = if is_older { (1568, 1600) } else { (2576, 4784) };
+            Self::Pixels { long_side, most }
+        } else if has("gemini-1") {
+            Self::Flat(258)
+        } else if has("gemini-2") {
+            Self::Crops
+        } else if has("gemini-3") {
+            Self::Flat(1120)
+        } else if has("gemma-3") || has("gemma3") {
+            Self::Flat(258)
+        } else if has("qwen3-vl") || has("qwen3.5") {
+            Self::Merged { side: 32 }
+        } else if has("qwen") {
+            Self::Merged { side: 28 }
+        } else {
+            patches(246)
         }
     }
 
     /// The tokens of a picture, from its file in Base64, if included, and whether it is in low detail.
     pub(super) fn picture(self, base64: Option<&str>, is_coarse: bool) -> u64 {
-        if is_coarse {
-            return self.base;
-        }
         let size = base64.and_then(|data| size(&beginning(data)));
-        self.base + self.tile * size.map_or(MOST_TILES, tiles)
+        match self {
+            Self::Tiles { base, .. } if is_coarse => base,
+            Self::Tiles { base, tile } => base + tile * size.map_or(MOST_TILES, tile_count),
+            Self::Patches { hundredths } => {
+                let most = if is_coarse {
+                    COARSE_PATCHES
+                } else {
+                    MOST_PATCHES
+                };
+                let patches = size.map_or(most, |size| patch_count(size, most));
+                (patches * hundredths).div_ceil(100)
+            }
+            Self::Pixels { long_side, most } => {
+                size.map_or(most, |size| (pixels(size, long_side) / 750 + 1).min(most))
+            }
+            Self::Crops => 258 * size.map_or(MOST_CROPS, crop_count),
+            Self::Merged { side } => size.map_or(MOST_MERGED, |(width, height)| {
+                let patches = width.div_ceil(side) * height.div_ceil(side);
+                patches.min(MOST_MERGED) + 2
+            }),
+            Self::Flat(tokens) => tokens,
+        }
     }
 }
 
@@ -46,7 +123,7 @@ const TILE: u64 = 512;
 const MOST_TILES: u64 = 8;
 
 /// Scaled into a square first, then to its short side, never up.
-fn tiles((width, height): (u64, u64)) -> u64 {
+fn tile_count((width, height): (u64, u64)) -> u64 {
     let (short, long) = (width.min(height).max(1), width.max(height).max(1));
     let (short, long) = if long > SQUARE {
         ((short * SQUARE).div_ceil(long), SQUARE)
@@ -60,6 +137,60 @@ fn tiles((width, height): (u64, u64)) -> u64 {
     };
     short.div_ceil(TILE) * long.div_ceil(TILE)
 }
+
+const PATCH: u64 = 32;
+const MOST_PATCHES: u64 = 1536;
+/// The patches of 512 by 512 pixels.
+const COARSE_PATCHES: u64 = 256;
+
+/// Scaled down until one side is a whole number of patches and all of them are few enough.
+fn patch_count((width, height): (u64, u64), most: u64) -> u64 {
+    let all = width.div_ceil(PATCH).saturating_mul(height.div_ceil(PATCH));
+    if all <= most {
+        return all;
+    }
+    // The sides in patches are `sqrt(most * width / height)` and the like, rounded down on the side
+    // that loses more.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "sides of a picture have 32 bits"
+    )]
+    let (width, height) = (width.max(1) as f64, height.max(1) as f64);
+    #[expect(clippy::cast_precision_loss, reason = "it is a small number")]
+    let scale = (most as f64 / (width * height)).sqrt();
+    let (across, down) = (width * scale, height * scale);
+    let shrink = (across.floor().max(1.0) / across).min(down.floor().max(1.0) / down);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "there are at most as many patches as allowed"
+    )]
+    let whole = |side: f64| (side * shrink - 1e-9).ceil().max(1.0) as u64;
+    whole(across).saturating_mul(whole(down)).min(most)
+}
+
+/// The pixels of a picture scaled down to this long side.
+fn pixels((width, height): (u64, u64), long_side: u64) -> u64 {
+    let (short, long) = (width.min(height), width.max(height));
+    if long <= long_side {
+        return short * long;
+    }
+    (short * long_side).div_ceil(long) * long_side
+}
+
+/// The tiles of a picture of 16 by 9.
+const MOST_CROPS: u64 = 6;
+
+/// A picture of up to 384 by 384 is one tile; otherwise its short side is one and a half tiles.
+fn crop_count((width, height): (u64, u64)) -> u64 {
+    if width <= 384 && height <= 384 {
+        return 1;
+    }
+    let tile = (width.min(height) * 2 / 3).clamp(256, 768);
+    width.div_ceil(tile).saturating_mul(height.div_ceil(tile))
+}
+
+const MOST_MERGED: u64 = 16_384;
 
 /// The tokens of a recording: ten for a second.
 pub(super) fn recording(bytes: u64, is_compressed: bool) -> u64 {
@@ -206,29 +337,110 @@ mod tests {
         check_size(b"BM", None);
     }
 
-    /// The examples that the formula is published with.
-    #[test]
-    fn a_picture_costs_its_tiles() {
-        let cost = |width, height| 85 + 170 * tiles((width, height));
-        assert_eq!(cost(1024, 1024), 765);
-        assert_eq!(cost(2048, 4096), 1105);
-        assert_eq!(cost(100, 100), 255);
-        let most = (1..5000).step_by(7).flat_map(|width| {
-            let heights = (1..5000).step_by(61);
-            heights.map(move |height| tiles((width, height)))
-        });
-        assert_eq!(most.max(), Some(MOST_TILES));
+    /// A PNG file of this size, in Base64.
+    fn png(width: u32, height: u32) -> String {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        bytes.extend(width.to_be_bytes());
+        bytes.extend(height.to_be_bytes());
+        let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut text = String::new();
+        for group in bytes.chunks(3) {
+            let group = group.iter().chain(&[0, 0]).take(3);
+            let bits = group.fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte));
+            text.extend([18, 12, 6, 0].map(|by| char::from(letters[bits >> by & 63])));
+        }
+        text
+    }
+
+    #[track_caller]
+    fn check(entry: &str, size: (u32, u32), expected: u64) {
+        let file = png(size.0, size.1);
+        let rule = PictureRule::for_entry(Some(entry));
+        assert_eq!(
+            rule.picture(Some(&file), false),
+            expected,
+            "{entry} {size:?}"
+        );
     }
 
     #[test]
-    fn a_picture_of_unknown_size_costs_the_most() {
-        let cost = PictureCost::for_entry(Some("gpt-4o"));
-        assert_eq!(cost.picture(None, true), 85);
-        assert_eq!(cost.picture(None, false), 1445);
-        let small = Some("R0lGODlhEAAQAIAA");
-        assert_eq!(cost.picture(small, false), 255);
-        assert_eq!(cost.picture(Some("R0lGO"), false), 1445);
-        let cost = PictureCost::for_entry(Some("gpt-4o-mini-2024-07-18"));
-        assert_eq!(cost.picture(small, false), 8500);
+    fn a_square_of_1024_pixels_costs_what_each_provider_has_published() {
+        for (entry, tokens) in [
+            ("gpt-4o", 765),
+            ("azure/gpt-4.1", 765),
+            ("chatgpt-4o-latest", 765),
+            ("gpt-4o-mini", 25_501),
+            ("o3", 675),
+            ("gpt-5", 630),
+            ("gpt-5.1-codex", 630),
+            ("gpt-4.1-mini", 1659),
+            ("gpt-5-mini", 1659),
+            ("o4-mini", 1762),
+            ("gpt-4.1-nano", 2520),
+            ("claude-sonnet-4-5", 1399),
+            ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", 1399),
+            ("claude-opus-4.7", 1399),
+            ("gemini-1.5-pro", 258),
+            ("gemini-2.5-flash", 1032),
+            ("gemini-3-pro-preview", 1120),
+            ("gemma3:27b", 258),
+            ("qwen2.5-vl-72b-instruct", 1371),
+            ("qwen3-vl-8b", 1026),
+            ("nobody-knows", 2520),
+        ] {
+            check(entry, (1024, 1024), tokens);
+        }
+    }
+
+    #[test]
+    fn agrees_with_the_examples_that_rules_are_published_with() {
+        check("gpt-4o", (2048, 4096), 1105);
+        check("gpt-4o", (100, 100), 255);
+        // 1452 patches.
+        check("gpt-4.1-mini", (1800, 2400), 2353);
+        check("claude-3-5-sonnet", (200, 200), 54);
+        check("claude-3-5-sonnet", (1000, 1000), 1334);
+        check("claude-3-5-sonnet", (1092, 1092), 1590);
+        check("gemini-2.0-flash", (384, 384), 258);
+        check("gemini-2.0-flash", (960, 540), 1548);
+    }
+
+    #[test]
+    fn no_picture_costs_more_than_one_of_unknown_size() {
+        let entries = [
+            "gpt-4o",
+            "gpt-4o-mini",
+            "o4-mini",
+            "claude-3-opus",
+            "claude-opus-5",
+            "qwen2-vl",
+        ];
+        for entry in entries {
+            let rule = PictureRule::for_entry(Some(entry));
+            let most = rule.picture(None, false) + 2;
+            for width in (1..9000).step_by(613) {
+                for height in (1..9000).step_by(89) {
+                    let tokens = rule.picture(Some(&png(width, height)), false);
+                    assert!(tokens <= most, "{entry} {width} {height}: {tokens}");
+                    assert!(tokens > 0);
+                }
+            }
+        }
+        assert_eq!(
+            PictureRule::for_entry(Some("gpt-4o")).picture(None, true),
+            85
+        );
+        assert_eq!(
+            PictureRule::for_entry(Some("gpt-4o")).picture(Some("R0lGO"), false),
+            1445
+        );
+        assert_eq!(
+            PictureRule::for_entry(Some("o4-mini")).picture(None, true),
+            441
+        );
+        assert_eq!(
+            PictureRule::for_entry(Some("claude-3-opus")).picture(None, false),
+            1600
+        );
     }
 }

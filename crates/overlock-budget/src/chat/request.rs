@@ -79,6 +79,11 @@ impl MessageKind {
         self.provenance = self.provenance.max(content.provenance());
     }
 
+    /// Whether it is the result of a tool call.
+    pub(crate) fn is_result(self) -> bool {
+        self.role.in_history() == Role::Tool
+    }
+
     /// Whether it is a system prompt, which always stays.
     pub(crate) fn is_system(self) -> bool {
         self.role.in_history() == Role::System
@@ -175,6 +180,8 @@ pub enum ToolChoice<'a> {
 pub enum SentMessage<'a> {
     /// The message of the request at this index.
     Kept(usize),
+    /// The tool result at this index with another text.
+    Shortened(usize, &'a str),
     /// An inserted system message with this text.
     Inserted(&'a str),
 }

@@ -10,6 +10,9 @@ pub struct Scale {
     thousandths: u32,
 }
 
+/// Precedes the factor in the name of a scaled counter.
+pub(super) const SCALED_BY: &str = ", times ";
+
 impl Default for Scale {
     fn default() -> Self {
         Self {
@@ -39,6 +42,14 @@ impl Scale {
         Self {
             thousandths: thousandths.clamp(Self::UNIT, Self::LARGEST),
         }
+    }
+
+    /// The name of a counter with this factor.
+    pub(crate) fn named(self, counter: &str) -> String {
+        if self == Self::default() {
+            return counter.to_owned();
+        }
+        format!("{counter}{SCALED_BY}{self}")
     }
 
     /// The tokens of the model for counted ones.

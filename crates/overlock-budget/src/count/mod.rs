@@ -9,7 +9,7 @@ mod cache;
 mod encoding;
 #[cfg(feature = "tokenizer-files")]
 mod file;
-mod upper_bound;
+mod stand_in;
 
 // Parts of tokenizers.
 mod byte_pair;
@@ -26,7 +26,7 @@ pub use cache::Cached;
 pub use encoding::Encoding;
 #[cfg(feature = "tokenizer-files")]
 pub use file::{TokenizerFile, TokenizerFileError};
-pub use upper_bound::UpperBound;
+pub use stand_in::StandIn;
 
 /// Counts the tokens of texts.
 ///
@@ -82,11 +82,54 @@ impl Provenance {
         }
     }
 
-    /// How many tokens of a window stay free because the count may be off.
-    pub fn margin(self) -> u64 {
+    /// How many tokens of a window stay free because the count of an input may be off: an estimate is
+    /// off in proportion to its size.
+    pub fn margin(self, input: u64) -> u64 {
         match self {
             Self::Exact => 50,
-            Self::Calibrated | Self::Estimate => 200,
+            Self::Calibrated => 200,
+            Self::Estimate => (input / Self::ESTIMATE_SHARE).max(200),
         }
+    }
+
+    /// The largest input that fits with its margin.
+    pub(crate) fn most_input(self, room: u64) -> u64 {
+        let fixed = room.saturating_sub(self.margin(0));
+        match self {
+            Self::Exact | Self::Calibrated => fixed,
+            Self::Estimate => {
+                // The largest input with `input + input / share <= room`.
+                let share = Self::ESTIMATE_SHARE;
+                let most = room - room.div_ceil(share + 1);
+                let whole = most.saturating_add(1) + most.saturating_add(1) / share <= room;
+                fixed.min(most + u64::from(whole))
+            }
+        }
+    }
+
+    /// An estimate may be off by one token in this many.
+    const ESTIMATE_SHARE: u64 = 20;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_input_fits_with_its_margin_and_one_more_does_not() {
+        for provenance in [
+            Provenance::Exact,
+            Provenance::Calibrated,
+            Provenance::Estimate,
+        ] {
+            for room in (0..9000).chain(199_000..200_000) {
+                let most = provenance.most_input(room);
+                let fits = |input: u64| input + provenance.margin(input) <= room;
+                assert!(fits(most) || most == 0, "{provenance:?} {room}");
+                assert!(!fits(most + 1), "{provenance:?} {room}");
+            }
+            assert!(provenance.most_input(u64::MAX) > 1 << 60);
+        }
+        assert_eq!(Provenance::Estimate.margin(190_000), 9500);
     }
 }

@@ -1,7 +1,7 @@
 //! The limits of models by name.
 //!
 //! There is one table, `models.toml`, and entries of the caller override it. A name is looked up
-//! unchanged, then without host and release, then by its beginning. The result says which of these
+//! unchanged, then without host, region, release and quantization, then by its beginning. The result says which of these
 //! matched, because a guessed window is less reliable than a known one.
 
 mod name;
@@ -106,7 +106,7 @@ pub enum Sharing {
 pub enum How {
     /// By the unchanged name.
     Exact,
-    /// Without the host, the date or `:latest`, or in another spelling.
+    /// Without the host, the region, the date, the quantization or `:latest`, or in another spelling.
     Alias,
     /// By the longest beginning of the name that consists of complete parts.
     Prefix,
@@ -221,14 +221,14 @@ impl Models {
         }
         // No longer name can match, which keeps the lookup of a huge name cheap.
         let longest = self.longest();
-        for tail in tails(&name, longest + name::LONGEST_ENDING) {
-            for form in plain_forms(tail) {
-                if let Some(found) = self.get(form, How::Alias) {
-                    return found;
-                }
-            }
-            let entry = self.spelled_like(tail);
-            if let Some(found) = entry.and_then(|entry| self.get(entry, How::Alias)) {
+        for tail in tails(&name, longest + name::LONGEST_DECORATION) {
+            let forms = plain_forms(tail);
+            let alike = forms.iter().filter_map(|form| self.spelled_like(form));
+            let entries = forms.iter().copied().chain(alike);
+            if let Some(found) = entries
+                .filter_map(|entry| self.get(entry, How::Alias))
+                .next()
+            {
                 return found;
             }
         }

@@ -101,6 +101,78 @@ fn no_spelling_of_a_name_gets_a_larger_window() {
 }
 
 #[test]
+fn a_decorated_name_is_the_model_without_its_decorations() {
+    let check_sizes = |name: &str, entry: &str, window, answer_cap| {
+        let found = Models::default().find(name);
+        let sizes = (found.model.window, found.model.answer_cap);
+        assert_eq!(found.entry.as_deref(), Some(entry), "finding {name:?}");
+        assert_eq!(sizes, (window, answer_cap), "finding {name:?}");
+        assert!(
+            matches!(found.how, How::Exact | How::Alias),
+            "finding {name:?}"
+        );
+    };
+    check_sizes(
+        "chatgpt-4o-latest",
+        "chatgpt-4o-latest",
+        128_000,
+        Some(16_384),
+    );
+    check_sizes(
+        "gemini/gemini-1.5-pro",
+        "gemini-1.5-pro",
+        2_097_152,
+        Some(8192),
+    );
+    check_sizes(
+        "gemini-2.0-flash",
+        "gemini-2.0-flash",
+        1_048_576,
+        Some(8192),
+    );
+    check_sizes(
+        "google/gemini-2-0-flash",
+        "gemini-2.0-flash",
+        1_048_576,
+        Some(8192),
+    );
+    check_sizes("llama3.2", "llama3.2", 128_000, None);
+    check_sizes("ollama/llama3.2:latest", "llama3.2", 128_000, None);
+    check_sizes("qwen3:8b", "qwen3:8b", 40_960, None);
+    check_sizes("qwen3:8b-q4_K_M", "qwen3:8b", 40_960, None);
+    check_sizes("gemma3:27b", "gemma3:27b", 131_072, None);
+    check_sizes("gemma3:27b-qat", "gemma3:27b", 131_072, None);
+    check_sizes("phi4:14b", "phi4:14b", 16_384, None);
+    check_sizes("phi4:14b-fp16", "phi4:14b", 16_384, None);
+    check_sizes("qwen2.5-coder:7b", "qwen2.5-coder:7b", 32_768, None);
+    check_sizes("qwen2.5-coder:7b-iq2_xs", "qwen2.5-coder:7b", 32_768, None);
+    check_sizes(
+        "claude-3.7-sonnet-20250219",
+        "claude-3.7-sonnet",
+        200_000,
+        Some(64_000),
+    );
+    check_sizes(
+        "claude-sonnet-4@20250514",
+        "claude-sonnet-4@20250514",
+        200_000,
+        Some(64_000),
+    );
+    let of_region = "bedrock/us.anthropic.claude-3-opus-20240229-v9:0";
+    check_sizes(of_region, "claude-3-opus", 200_000, Some(4096));
+    check_sizes(
+        "anthropic.claude-3-opus-20240229@default",
+        "claude-3-opus",
+        200_000,
+        Some(4096),
+    );
+    check("llama3.3:70b-instruct-q8_0", Some("llama3.3"), How::Prefix);
+    // A size or a word is not a quantization.
+    check("grok-3-q4x", Some("grok-3"), How::Prefix);
+    check("grok-3-q44", Some("grok-3"), How::Prefix);
+}
+
+#[test]
 fn a_spelling_that_is_not_in_the_table_gets_no_larger_window_than_one_that_is() {
     let models = Models::default();
     let mut larger = Vec::new();

@@ -39,6 +39,10 @@ impl PlannedPart {
         let Self {
             part, share, given, ..
         } = *self;
+        if part == Part::Results && self.dropped > 0 {
+            let all = self.kept + self.dropped;
+            return format!("{} of {all} results became marks", self.dropped);
+        }
         let mut told = vec![self.change_text()];
         if part == Part::Completion && given > share && given < self.asked {
             let more = given - share;
@@ -70,6 +74,9 @@ impl PlannedPart {
         } = *self;
         if given == asked && !self.at_least {
             return "as wanted".to_owned();
+        }
+        if part == Part::OpenTurn && given < asked {
+            return format!("results truncated by {} in the middle", asked - given);
         }
         if part == Part::Frame {
             return "as the chat template has it".to_owned();

@@ -1,11 +1,14 @@
 //! Decides which pieces are in the prompt, and which messages are inserted.
 
+use std::collections::HashMap;
+
 use super::explain;
 use super::extras::{choose_memories, summary_line, write_context, write_memories};
-use super::line::{self, CONTEXT, HISTORY, Kept, MEMORIES, PARTS, Step, TOOLS};
+use super::line::{self, CONTEXT, HISTORY, Kept, MEMORIES, PARTS, RESULTS, Step, TOOLS};
 use super::measure::{Answer, Figures, Measured, correct, part_options};
 use super::options::{Extras, Part, PartOptions, PlanOptions, Trim};
-use super::{Insertion, Margin, Plan, PlanError, PlannedPart};
+use super::results::{self, OldResults, ShortResult};
+use super::{Insertion, Margin, Plan, PlanError, PlannedPart, ShortenedResult};
 use crate::chat::{ChatCounter, ChatRole, MessageKind, Request, SentMessage, Tool};
 use crate::count::{Keep, Provenance};
 use crate::flex::{Change, FlexError, Solution};
@@ -23,7 +26,10 @@ pub(super) struct Planner<'a> {
     tools: Vec<Tool<'a>>,
     /// The indices of the memories to include.
     memories: Vec<usize>,
-    /// The tokens that stay free if everything is sent.
+    old_results: OldResults,
+    /// The results of the open turn that are truncated, with their messages.
+    truncated_results: Vec<(usize, ShortResult)>,
+    /// The tokens that stay free in a full window.
     margin: u64,
     answer: Answer,
     measured: Measured<'a>,
@@ -69,16 +75,25 @@ impl<'a> Planner<'a> {
         options: &'a PlanOptions,
         correction: i64,
     ) -> Self {
-        let margin = margin(counter.provenance(request), options);
         let answer = Answer::new(request.outline().requested, options);
         let tools = request.tools();
         let memories = choose_memories(extras.memories, &options.memory);
         let parts = part_options(options);
-        let reserved = answer.reserved(options).saturating_add(margin);
-        let room = options.window.saturating_sub(reserved);
+        let (room, margin) = room(counter.provenance(request), &answer, options);
         let corrected = room.saturating_add_signed(correction.saturating_neg());
+        let old_results = match options.trim {
+            Trim::Off => OldResults::default(),
+            Trim::Oldest | Trim::Summary => OldResults::of(request, counter, &options.results),
+        };
         let mut measured = Measured::new(
-            request, &tools, extras, &memories, counter, parts, corrected,
+            request,
+            &tools,
+            extras,
+            &memories,
+            &old_results,
+            counter,
+            parts,
+            corrected,
         );
         measured.correct(correction);
         Self {
@@ -90,6 +105,8 @@ impl<'a> Planner<'a> {
             messages: &request.outline().messages,
             tools,
             memories,
+            old_results,
+            truncated_results: Vec::new(),
             margin,
             answer,
             measured,
@@ -97,16 +114,17 @@ impl<'a> Planner<'a> {
         }
     }
 
-    pub(super) fn plan(&self) -> Result<Plan, PlanError> {
+    pub(super) fn plan(&mut self) -> Result<Plan, PlanError> {
         match self.flex() {
             Ok(solution) => Ok(self.finish(&self.layout(), &solution)),
             // Without the optional parts, the counts may be more exact and need a smaller margin.
-            Err(refused) => self.plan_least().map_err(|_| refused.into()),
+            Err(_) => self.plan_least(),
         }
     }
 
     /// Every part, with all optional pieces dropped.
-    pub(super) fn least_parts(&self) -> Vec<PlannedPart> {
+    pub(super) fn least_parts(&mut self) -> Vec<PlannedPart> {
+        self.truncate_results(u64::MAX);
         let nothing = Solution {
             shares: Vec::new(),
             unused: 0,
@@ -115,21 +133,78 @@ impl<'a> Planner<'a> {
         self.parts_of(&self.least(), &nothing, self.answer.floor)
     }
 
-    /// Plans only the required parts.
-    pub(super) fn plan_least(&self) -> Result<Plan, PlanError> {
+    /// Plans only the required parts, with truncated results if they do not fit.
+    pub(super) fn plan_least(&mut self) -> Result<Plan, PlanError> {
         let layout = self.least();
-        let margin = margin(self.provenance_of(layout.kept), self.options);
+        let provenance = self.provenance_of(layout.kept);
+        let (room, margin) = room(provenance, &self.answer, self.options);
+        let needed = self.measured.total(layout.kept, false);
+        let over = needed.saturating_sub(room);
+        if over > 0 {
+            self.truncate_results(over);
+        }
         let solution = self.measured.flex(&self.answer, margin, self.options)?;
         Ok(self.finish(&layout, &solution))
+    }
+
+    /// Truncates results of the open turn by so many tokens in all, if possible.
+    fn truncate_results(&mut self, over: u64) {
+        if self.options.trim == Trim::Off {
+            return;
+        }
+        let open = self.request.outline().units.open_start()..self.messages.len();
+        let results = open.filter(|&place| {
+            self.messages[place].is_result() && self.old_results.mark(place).is_none()
+        });
+        let results: Vec<usize> = results.collect();
+        let (request, counter) = (self.request, self.counter);
+        let floor = self.options.results.floor;
+        self.truncated_results = results::truncate(request, counter, &results, over, floor);
+        let saved = self.truncated_results.iter().map(|(place, short)| {
+            counter
+                .message(request, *place)
+                .saturating_sub(short.tokens)
+        });
+        self.measured.truncate(saved.sum());
     }
 
     /// The tokens of the required parts by the template, and their sum without it.
     pub(super) fn least_tokens(&self) -> Option<(u64, u64)> {
         let kept = self.least().kept;
+        let shortened: HashMap<usize, String> = self
+            .shortened(kept)
+            .into_iter()
+            .map(|short| (short.message, short.text))
+            .collect();
         let messages = self.measured.kept_messages(kept[HISTORY]);
+        let messages = messages.map(|place| match shortened.get(&place) {
+            Some(text) => SentMessage::Shortened(place, text),
+            None => SentMessage::Kept(place),
+        });
         let tools = self.measured.kept_tools(kept[TOOLS]);
-        let tokens = self.whole(messages.map(SentMessage::Kept), &tools)?;
+        let tokens = self.whole(messages, &tools)?;
         Some((tokens, self.measured.total(kept, false)))
+    }
+
+    /// The results that are sent with another text, in order.
+    fn shortened(&self, kept: Kept) -> Vec<ShortenedResult> {
+        let start = self.measured.history_start(kept[HISTORY]);
+        let marked = self.old_results.marked(kept[RESULTS]);
+        let marked = marked.filter(|place| *place >= start);
+        let marks = marked.filter_map(|place| Some((place, self.old_results.mark(place)?)));
+        let truncated = self
+            .truncated_results
+            .iter()
+            .map(|(place, short)| (*place, short));
+        let shortened = marks
+            .chain(truncated)
+            .map(|(message, short)| ShortenedResult {
+                message,
+                text: short.text.clone(),
+            });
+        let mut shortened: Vec<ShortenedResult> = shortened.collect();
+        shortened.sort_by_key(|short| short.message);
+        shortened
     }
 
     /// The tokens of the whole request by the template, if the template accepts it.
@@ -147,6 +222,7 @@ impl<'a> Planner<'a> {
     pub(super) fn recount(&self, plan: &mut Plan, tokens: u64) -> bool {
         let planned = plan.input_token_count.cast_signed();
         let correction = tokens.cast_signed().saturating_sub(planned);
+        plan.margin.tokens = margin(plan.provenance, tokens, self.options);
         let (available, adjusted) = self.answer.settle(tokens, plan.margin.tokens, self.options);
         plan.input_token_count = tokens;
         plan.available = available;
@@ -194,6 +270,7 @@ impl<'a> Planner<'a> {
             walk = self.walk(self.summary_reserve());
         }
         self.round_history(&mut walk.kept);
+        walk.kept = self.measured.with_called_tools(walk.kept);
         let summary = if is_summarised {
             self.summary(&walk)
         } else {
@@ -217,28 +294,36 @@ impl<'a> Planner<'a> {
         for step in self.line() {
             match step {
                 Step::Answer => {
-                    let left = walk
-                        .room
-                        .saturating_sub(self.measured.total(walk.kept, false));
+                    let kept = self.measured.with_called_tools(walk.kept);
+                    let left = walk.room.saturating_sub(self.measured.total(kept, false));
                     let wanted = self.answer.wanted - self.answer.floor;
                     walk.room -= left.min(wanted);
                 }
                 Step::Keep { part, .. } if walk.stopped[part] => {}
+                // Marks stay as long as turns are dropped, so that they change rarely.
+                Step::Keep { part: RESULTS, .. } if !self.keeps_history(&walk) => {}
                 Step::Keep { part, pieces } => {
                     let mut more = walk.kept;
                     more[part] = pieces;
+                    let sent = self.measured.with_called_tools(more);
                     let aside = if self.is_before_history(part) {
                         0
                     } else {
                         reserve
                     };
-                    let tokens = self.measured.total(more, false).saturating_add(aside);
-                    if tokens <= walk.room {
+                    let tokens = self.measured.total(sent, false).saturating_add(aside);
+                    let room = match self.options.results.trigger {
+                        Some(trigger) if part == RESULTS => walk.room.min(trigger),
+                        _ => walk.room,
+                    };
+                    if tokens <= room {
                         walk.kept = more;
                         continue;
                     }
                     walk.stopped[part] = true;
-                    if !self.options.fill_gaps {
+                    // What is left of the room goes to a truncated block.
+                    let is_truncated = part == CONTEXT && self.options.truncate_context;
+                    if is_truncated || !self.options.fill_gaps {
                         break;
                     }
                 }
@@ -348,7 +433,7 @@ impl<'a> Planner<'a> {
             |sum, inserted| sum.saturating_add(inserted.tokens),
         );
         let provenance = self.provenance_of(kept);
-        let margin = margin(provenance, self.options);
+        let margin = margin(provenance, input, self.options);
         let (available, adjusted) = self.answer.settle(input, margin, self.options);
         let parts = self.parts_of(layout, solution, adjusted);
         let kept_messages: Vec<usize> = self.measured.kept_messages(kept[HISTORY]).collect();
@@ -378,6 +463,7 @@ impl<'a> Planner<'a> {
             parts,
             kept_messages,
             dropped_messages: self.measured.dropped_messages(kept[HISTORY]).collect(),
+            shortened: self.shortened(kept),
             kept_tools: self.measured.kept_tools(kept[TOOLS]),
             insertions: self.insertions(layout),
             maker: self.options.maker,
@@ -433,6 +519,15 @@ impl<'a> Planner<'a> {
             match part {
                 Part::History => figures.given += tokens(&layout.summary),
                 Part::Context => figures.given += tokens(&layout.truncated),
+                Part::Results => {
+                    let start = self.measured.history_start(layout.kept[HISTORY]);
+                    let marks = |batches| {
+                        let marked = self.old_results.marked(batches);
+                        marked.filter(|place| *place >= start).count()
+                    };
+                    figures.dropped = marks(layout.kept[RESULTS]);
+                    figures.kept = marks(0) - figures.dropped;
+                }
                 Part::Completion => {
                     figures = Figures {
                         asked: self.answer.requested,
@@ -480,6 +575,18 @@ impl<'a> Planner<'a> {
     }
 }
 
-fn margin(provenance: Provenance, options: &PlanOptions) -> u64 {
-    options.margin.unwrap_or(provenance.margin())
+fn margin(provenance: Provenance, input: u64, options: &PlanOptions) -> u64 {
+    options.margin.unwrap_or(provenance.margin(input))
+}
+
+/// The most tokens of an input that leave room for the least answer, and the margin of so many.
+fn room(provenance: Provenance, answer: &Answer, options: &PlanOptions) -> (u64, u64) {
+    let shared = options.window.saturating_sub(answer.reserved(options));
+    match options.margin {
+        Some(margin) => (shared.saturating_sub(margin), margin),
+        None => {
+            let room = provenance.most_input(shared);
+            (room, (shared - room).max(provenance.margin(0)))
+        }
+    }
 }

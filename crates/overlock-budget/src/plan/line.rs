@@ -12,7 +12,9 @@ pub(super) const TOOLS: usize = 0;
 pub(super) const HISTORY: usize = 1;
 pub(super) const CONTEXT: usize = 2;
 pub(super) const MEMORIES: usize = 3;
-pub(super) const PARTS: usize = 4;
+/// Batches of old tool results without marks, which come last.
+pub(super) const RESULTS: usize = 4;
+pub(super) const PARTS: usize = 5;
 
 /// The number of pieces of each part that stay.
 pub(super) type Kept = [usize; PARTS];
@@ -94,7 +96,7 @@ pub(super) fn line(
 ) -> Vec<Step> {
     let mut steps = Vec::new();
     // Minimums come first, by descending priority.
-    let mut order = [TOOLS, HISTORY, CONTEXT, MEMORIES];
+    let mut order = [TOOLS, HISTORY, CONTEXT, MEMORIES, RESULTS];
     order.sort_by_key(|&part| std::cmp::Reverse(options[part].priority));
     let first = order.map(|part| {
         let floor = floor(&parts[part], &options[part]);

@@ -3,12 +3,14 @@
 //! Counting is the expensive part, so optional pieces are counted in the order in which they stay,
 //! and only until no more fit.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::extras::{write_context, write_memories};
-use super::line::{CONTEXT, HISTORY, Kept, MEMORIES, PARTS, Pieces, TOOLS};
+use super::line::{CONTEXT, HISTORY, Kept, MEMORIES, PARTS, Pieces, RESULTS, TOOLS};
 use super::options::{Extras, Part, PartOptions, PlanOptions, Trim};
-use crate::chat::{ChatCounter, ChatRole, MessageKind, Request, Tool};
+use super::results::OldResults;
+use crate::chat::{ChatCounter, ChatRole, Content, MessageKind, Request, Tool};
 use crate::flex::{FlexError, FlexOptions, Item, Solution, flex};
 use crate::history::Units;
 use crate::models::Sharing;
@@ -77,12 +79,17 @@ impl Answer {
 
 /// The options of the parts that are made of pieces.
 pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
-    let mut parts = [
+    let others = [
         options.tools,
         options.history,
         options.context,
         options.memories,
     ];
+    // Old results become marks before anything else but the answer shrinks.
+    let first = others.iter().map(|part| part.priority).min().unwrap_or(0);
+    let results = PartOptions::new(first.saturating_sub(1), 1);
+    let [tools, history, context, memories] = others;
+    let mut parts = [tools, history, context, memories, results];
     if options.trim == Trim::Off {
         parts[TOOLS].required = true;
         parts[HISTORY].required = true;
@@ -103,7 +110,10 @@ pub(super) fn part_options(options: &PlanOptions) -> [PartOptions; PARTS] {
 pub(super) struct Measured<'a> {
     system: (usize, u64),
     last_user_message: (usize, u64),
+    /// With marks for old results.
     open_turn: (usize, u64),
+    /// By how many tokens the results of the open turn are truncated.
+    truncated: u64,
     frame: u64,
     has_system: bool,
     /// The fixed tokens of tools without and with a system message.
@@ -112,6 +122,8 @@ pub(super) struct Measured<'a> {
     named: (Vec<usize>, u64),
     /// The other tools, in the order in which they stay.
     tools: Vec<usize>,
+    /// How many of them are called if none, one, two … units of the history stay.
+    called: Vec<usize>,
     pub(super) pieces: [Pieces; PARTS],
     options: [PartOptions; PARTS],
     units: &'a Units,
@@ -128,12 +140,18 @@ impl<'a> Measured<'a> {
         offered: &[Tool],
         extras: &Extras,
         memories: &[usize],
+        results: &OldResults,
         counter: &ChatCounter,
         options: [PartOptions; PARTS],
         room: u64,
     ) -> Self {
+        let message = |place: usize, limit: u64| match results.mark(place) {
+            Some(mark) => Some(mark.tokens),
+            None => counter.message_up_to(request, place, limit),
+        };
         let count = |places: &[usize]| {
-            let tokens = places.iter().map(|&place| counter.message(request, place));
+            let tokens = places.iter();
+            let tokens = tokens.map(|&place| message(place, u64::MAX).unwrap_or(u64::MAX));
             (places.len(), tokens.fold(0, u64::saturating_add))
         };
         let outline = request.outline();
@@ -143,7 +161,12 @@ impl<'a> Measured<'a> {
         let open_turn = count(&conversation.open_turn);
         let frame = counter.frame(request);
         let has_system = outline.has_system();
-        let (named, tools) = order_tools(offered, extras);
+        let calls = conversation.calls(request, !offered.is_empty());
+        let Tools {
+            named,
+            others: tools,
+            called,
+        } = Tools::order(offered, extras, &calls, conversation.free_units.len());
         let tool = |place: &usize| counter.tool(&offered[*place]);
         let named_tokens = named.iter().map(tool).fold(0, u64::saturating_add);
 
@@ -186,7 +209,17 @@ impl<'a> Measured<'a> {
         let history = Pieces::gather(units.len(), limit(HISTORY), |unit, limit| {
             let mut left = limit;
             for place in conversation.units.free(units[unit].clone()) {
-                left -= counter.message_up_to(request, place, left)?;
+                left = left.checked_sub(message(place, left)?)?;
+            }
+            Some(limit - left)
+        });
+        let unmarked = Pieces::gather(results.len(), limit(RESULTS), |batch, limit| {
+            let mut left = limit;
+            for &place in results.batch(batch) {
+                let marked = results.mark(place).map_or(0, |mark| mark.tokens);
+                let limit = left.saturating_add(marked);
+                let tokens = counter.message_up_to(request, place, limit)?;
+                left = left.checked_sub(tokens.saturating_sub(marked))?;
             }
             Some(limit - left)
         });
@@ -205,12 +238,20 @@ impl<'a> Measured<'a> {
             system,
             last_user_message,
             open_turn,
+            truncated: 0,
             frame,
             has_system,
             tools_frame: [false, true].map(|has_system| counter.tools_frame(request, has_system)),
             named: (named, named_tokens),
             tools,
-            pieces: [tool_pieces, history, context, Pieces::from_sums(told)],
+            called,
+            pieces: [
+                tool_pieces,
+                history,
+                context,
+                Pieces::from_sums(told),
+                unmarked,
+            ],
             options,
             starts: conversation.starts(),
             units: conversation.units,
@@ -231,11 +272,17 @@ impl<'a> Measured<'a> {
         correct(figures, correction);
     }
 
+    /// Truncates results of the open turn by so many tokens.
+    pub(super) fn truncate(&mut self, tokens: u64) {
+        self.open_turn.1 = self.open_turn.1.saturating_sub(tokens);
+        self.truncated = tokens;
+    }
+
     /// The tokens of all required parts and these pieces, sent together.
     pub(super) fn total(&self, kept: Kept, has_inserted: bool) -> u64 {
         let has_system = self.has_system_with(kept, has_inserted);
         let messages =
-            [HISTORY, CONTEXT, MEMORIES].map(|part| self.pieces[part].tokens(kept[part]));
+            [HISTORY, CONTEXT, MEMORIES, RESULTS].map(|part| self.pieces[part].tokens(kept[part]));
         let rest = [
             self.system.1,
             self.last_user_message.1,
@@ -269,7 +316,15 @@ impl<'a> Measured<'a> {
                 0
             }
         };
-        [TOOLS, HISTORY, CONTEXT, MEMORIES].map(part)
+        let kept = [TOOLS, HISTORY, CONTEXT, MEMORIES, RESULTS].map(part);
+        self.with_called_tools(kept)
+    }
+
+    /// The same pieces with the tools that the history calls.
+    pub(super) fn with_called_tools(&self, mut kept: Kept) -> Kept {
+        let called = self.called.get(kept[HISTORY]).copied().unwrap_or(0);
+        kept[TOOLS] = kept[TOOLS].max(called);
+        kept
     }
 
     pub(super) fn keeps_all(&self, part: usize, kept: usize) -> bool {
@@ -327,7 +382,10 @@ impl<'a> Measured<'a> {
         match part {
             Part::SystemPrompt => whole(self.system),
             Part::LastUserMessage => whole(self.last_user_message),
-            Part::OpenTurn => whole(self.open_turn),
+            Part::OpenTurn => Figures {
+                asked: self.open_turn.1.saturating_add(self.truncated),
+                ..whole(self.open_turn)
+            },
             Part::Frame | Part::Completion => whole((1, self.frame)),
             Part::Tools => {
                 let brought = self.has_system_with(self.required(), false);
@@ -353,6 +411,7 @@ impl<'a> Measured<'a> {
             }
             Part::Context => of(CONTEXT, self.blocks),
             Part::Memories => of(MEMORIES, self.memories),
+            Part::Results => of(RESULTS, self.pieces[RESULTS].len()),
         }
     }
 
@@ -364,7 +423,7 @@ impl<'a> Measured<'a> {
         options: &PlanOptions,
     ) -> Result<Solution, FlexError> {
         let figures = |part: Part| self.figures(part, self.required(), false);
-        let item = |part: Part| Item::required(part.name(), figures(part).asked);
+        let fixed = |part: Part| Item::required(part.name(), figures(part).given);
         let flexible = |part: Part, index: usize| {
             let PartOptions {
                 priority,
@@ -375,7 +434,7 @@ impl<'a> Measured<'a> {
             } = self.options[index];
             // Named tools are required; only the others may be dropped.
             let must = figures(part).given;
-            let whole = item(part);
+            let whole = Item::required(part.name(), figures(part).asked);
             let item = Item {
                 priority,
                 max: max.map(|max| max.max(must)),
@@ -397,14 +456,15 @@ impl<'a> Measured<'a> {
             }
         };
         let mut items = vec![
-            item(Part::SystemPrompt),
-            item(Part::LastUserMessage),
-            item(Part::OpenTurn),
-            item(Part::Frame),
+            fixed(Part::SystemPrompt),
+            fixed(Part::LastUserMessage),
+            fixed(Part::OpenTurn),
+            fixed(Part::Frame),
             flexible(Part::Tools, TOOLS),
             flexible(Part::History, HISTORY),
             flexible(Part::Context, CONTEXT),
             flexible(Part::Memories, MEMORIES),
+            flexible(Part::Results, RESULTS),
         ];
         if options.sharing == Sharing::Shared {
             items.push(Item {
@@ -469,6 +529,30 @@ impl<'a> Conversation<'a> {
         }
     }
 
+    /// The first unit that calls each tool, the newest unit being 1 and the open turn 0.
+    fn calls<'r>(&self, request: &'r dyn Request, has_tools: bool) -> HashMap<&'r str, usize> {
+        let mut calls = HashMap::new();
+        if !has_tools {
+            return calls;
+        }
+        let history = self
+            .free_units
+            .iter()
+            .map(|unit| self.units.free(unit.clone()));
+        let open = self.open_turn.iter().copied();
+        let units = std::iter::once(open.collect::<Vec<_>>());
+        for (unit, places) in units.chain(history.map(Iterator::collect)).enumerate() {
+            for place in places {
+                request.contents(place, &mut |content| {
+                    if let Content::Call { name, .. } = content {
+                        calls.entry(name).or_insert(unit);
+                    }
+                });
+            }
+        }
+        calls
+    }
+
     fn starts(&self) -> Vec<usize> {
         let units = self.free_units.iter().map(|unit| unit.start);
         std::iter::once(self.units.open_start())
@@ -477,11 +561,35 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// The indices of the required tools, and of the others in the order in which they stay.
-fn order_tools(tools: &[Tool], extras: &Extras) -> (Vec<usize>, Vec<usize>) {
-    let (named, mut others): (Vec<usize>, Vec<usize>) =
-        (0..tools.len()).partition(|&place| tools[place].is_required);
-    let importance = |place: usize| extras.tool_importance.get(place).copied().unwrap_or(0.0);
-    others.sort_by(|&one, &other| importance(other).total_cmp(&importance(one)));
-    (named, others)
+/// The indices of the tools by whether they may be dropped.
+struct Tools {
+    /// Those that the request requires or the open turn calls.
+    named: Vec<usize>,
+    /// The others in the order in which they stay: those that the newest units call come first.
+    others: Vec<usize>,
+    /// How many of the others are called in none, one, two … units.
+    called: Vec<usize>,
+}
+
+impl Tools {
+    fn order(tools: &[Tool], extras: &Extras, calls: &HashMap<&str, usize>, units: usize) -> Self {
+        // The open turn is before the first unit.
+        let unit = |place: usize| calls.get(tools[place].name).copied();
+        let is_named = |place: &usize| tools[*place].is_required || unit(*place) == Some(0);
+        let (named, mut others): (Vec<usize>, Vec<usize>) = (0..tools.len()).partition(is_named);
+        let importance = |place: usize| extras.tool_importance.get(place).copied().unwrap_or(0.0);
+        let rank = |place: usize| unit(place).unwrap_or(usize::MAX);
+        others.sort_by(|&one, &other| {
+            let by_importance = importance(other).total_cmp(&importance(one));
+            rank(one).cmp(&rank(other)).then(by_importance)
+        });
+        let called = (0..=units)
+            .map(|units| others.partition_point(|&place| rank(place) <= units))
+            .collect();
+        Self {
+            named,
+            others,
+            called,
+        }
+    }
 }

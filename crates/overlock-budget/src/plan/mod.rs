@@ -12,9 +12,11 @@ mod line;
 mod measure;
 mod options;
 mod recount;
+mod results;
 
 pub use options::{
-    ContextBlock, Extras, Maker, Memory, MemoryOptions, Part, PartOptions, PlanOptions, Trim,
+    ContextBlock, Extras, Maker, Memory, MemoryOptions, Part, PartOptions, PlanOptions,
+    ResultOptions, Trim,
 };
 
 use crate::chat::{ChatCounter, Request, SentMessage};
@@ -52,6 +54,8 @@ pub struct Plan {
     pub kept_messages: Vec<usize>,
     /// The indices of the dropped messages.
     pub dropped_messages: Vec<usize>,
+    /// The tool results that are sent with another text, in order.
+    pub shortened: Vec<ShortenedResult>,
     /// The indices of the tools that stay.
     pub kept_tools: Vec<usize>,
     /// The inserted messages, in order.
@@ -72,6 +76,15 @@ pub struct Insertion {
     /// The index of the message after it.
     pub before: usize,
     /// Its text.
+    pub text: String,
+}
+
+/// A tool result that is sent with another text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShortenedResult {
+    /// The index of its message.
+    pub message: usize,
+    /// The text: one line in place of an old result, or the beginning and the end of a large one.
     pub text: String,
 }
 
@@ -159,30 +172,29 @@ impl Plan {
 
     /// Whether the messages differ from those of the request.
     pub fn changes_messages(&self) -> bool {
-        !self.dropped_messages.is_empty() || !self.insertions.is_empty()
+        !(self.dropped_messages.is_empty()
+            && self.insertions.is_empty()
+            && self.shortened.is_empty())
     }
 
     /// The messages that are sent, in order.
     pub fn messages(&self) -> impl Iterator<Item = SentMessage<'_>> {
-        arranged(&self.kept_messages, &self.insertions)
+        let mut kept = self.kept_messages.iter().copied().peekable();
+        let mut insertions = self.insertions.iter().peekable();
+        let mut shortened = self.shortened.iter().peekable();
+        std::iter::from_fn(move || {
+            let next = kept.peek();
+            let is_first = |one: &&Insertion| next.is_none_or(|place| one.before <= *place);
+            if let Some(insertion) = insertions.next_if(is_first) {
+                return Some(SentMessage::Inserted(&insertion.text));
+            }
+            let place = kept.next()?;
+            Some(match shortened.next_if(|one| one.message == place) {
+                Some(short) => SentMessage::Shortened(place, &short.text),
+                None => SentMessage::Kept(place),
+            })
+        })
     }
-}
-
-/// The messages that stay, with the inserted ones between them.
-fn arranged<'p>(
-    kept: &'p [usize],
-    insertions: &'p [Insertion],
-) -> impl Iterator<Item = SentMessage<'p>> {
-    let mut kept = kept.iter().copied().peekable();
-    let mut insertions = insertions.iter().peekable();
-    std::iter::from_fn(move || {
-        let next = kept.peek();
-        let is_first = |one: &&Insertion| next.is_none_or(|place| one.before <= *place);
-        match insertions.next_if(is_first) {
-            Some(insertion) => Some(SentMessage::Inserted(&insertion.text)),
-            None => kept.next().map(SentMessage::Kept),
-        }
-    })
 }
 
 /// Every part of a rejected request, at its smallest.
@@ -211,12 +223,18 @@ pub fn plan_least(
 
 /// Plans a request.
 ///
+/// This is the order in which parts give way, with the default priorities:
+///
+/// 1. the answer, down to its minimum;
+/// 2. old tool results, which become marks of one line, in batches, the oldest first;
+/// 3. memories, 4. context, 5. the oldest turns, 6. tools that no message that stays calls;
+/// 7. results of the open turn, truncated in the middle, the largest first, down to a floor.
+///
 /// For every plan: input, answer and margin are within the window; the system prompt and the whole
 /// open turn (the last user message, and the tool calls and results after it) stay; no tool call is
-/// separated from its result; nothing is dropped while a part of lower priority could shrink; a
-/// larger window keeps everything that a smaller one keeps, unless gaps are filled or a template
-/// writes the chat; and a request is rejected only if the required parts do not fit at their
-/// smallest.
+/// separated from its result or from its tool; a part is dropped only if it does not fit in place of
+/// all parts of lower priority; and a request is rejected only if the required parts do not fit at
+/// their smallest.
 pub fn plan(
     request: &dyn Request,
     extras: &Extras,

@@ -22,13 +22,15 @@ pub enum Part {
     Context,
     /// Memories of earlier conversations.
     Memories,
+    /// What old tool results take beyond their marks, in the history and in the open turn.
+    Results,
     /// The answer.
     Completion,
 }
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::SystemPrompt,
         Self::LastUserMessage,
         Self::OpenTurn,
@@ -37,6 +39,7 @@ impl Part {
         Self::History,
         Self::Context,
         Self::Memories,
+        Self::Results,
         Self::Completion,
     ];
 
@@ -51,6 +54,7 @@ impl Part {
             Self::History => "history",
             Self::Context => "retrieved context",
             Self::Memories => "memories",
+            Self::Results => "old tool results",
             Self::Completion => "completion",
         }
     }
@@ -59,7 +63,7 @@ impl Part {
 /// What happens to messages that do not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trim {
-    /// No message is dropped; only the answer and additions shrink.
+    /// No message is dropped or shortened; only the answer and additions shrink.
     Off,
     /// The oldest messages are dropped.
     #[default]
@@ -111,7 +115,7 @@ pub struct PartOptions {
 }
 
 impl PartOptions {
-    const fn new(priority: i32, shrink: u32) -> Self {
+    pub(super) const fn new(priority: i32, shrink: u32) -> Self {
         Self {
             priority,
             shrink,
@@ -131,6 +135,34 @@ pub struct MemoryOptions {
     pub days: f64,
     /// The maximum number.
     pub count: usize,
+}
+
+/// How tool results are shortened.
+///
+/// A mark is one line in place of an old result. Marks are set before anything but the answer
+/// shrinks, and in batches, so that the beginning of the prompt changes rarely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResultOptions {
+    /// The results of this many last exchanges never become marks. An exchange is a message with
+    /// tool calls and their results.
+    pub keep: usize,
+    /// How many exchanges get their marks together, counted from the first of the conversation.
+    pub batch: usize,
+    /// Results become marks if the input would have more tokens than this, even if they fit.
+    pub trigger: Option<u64>,
+    /// The tokens to which a result of the open turn is truncated at most, if nothing else helps.
+    pub floor: u64,
+}
+
+impl Default for ResultOptions {
+    fn default() -> Self {
+        Self {
+            keep: 3,
+            batch: 4,
+            trigger: None,
+            floor: 200,
+        }
+    }
 }
 
 /// Options of a plan.
@@ -161,9 +193,12 @@ pub struct PlanOptions {
     pub drop_step: usize,
     /// Truncate the first context block that does not fit, instead of leaving it out.
     pub truncate_context: bool,
-    /// Fill gaps that are too small for the next piece with smaller pieces of lower priority. This
-    /// uses more tokens, but a larger window may then drop what a smaller one keeps.
+    /// Fill gaps that are too small for the next piece with smaller pieces of lower priority, so that
+    /// a part gives way only to what fits in its place. Without this, everything after the first
+    /// piece that does not fit is dropped, and a larger window keeps everything a smaller one keeps.
     pub fill_gaps: bool,
+    /// How tool results are shortened; not at all with [`Trim::Off`].
+    pub results: ResultOptions,
     /// Which memories are included.
     pub memory: MemoryOptions,
     /// When tools shrink.
@@ -193,7 +228,8 @@ impl Default for PlanOptions {
             summary_tokens: 500,
             drop_step: 1,
             truncate_context: false,
-            fill_gaps: false,
+            fill_gaps: true,
+            results: ResultOptions::default(),
             memory: MemoryOptions {
                 importance: 0.6,
                 days: 7.0,

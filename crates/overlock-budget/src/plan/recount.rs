@@ -26,7 +26,7 @@ pub(super) fn plan(
     let mut rounds = 0;
     loop {
         rounds += 1;
-        let planner = Planner::new(request, extras, counter, options, correction);
+        let mut planner = Planner::new(request, extras, counter, options, correction);
         let Ok(mut plan) = planner.plan() else {
             return best.map_or_else(|| least(request, extras, counter, options), Ok);
         };
@@ -72,8 +72,20 @@ pub(super) fn least(
     let Some((tokens, foreseen)) = planner.least_tokens() else {
         return without_template(request, extras, counter, options);
     };
-    let correction = difference(tokens, foreseen);
-    Planner::new(request, extras, counter, options, correction).plan_least()
+    let mut correction = difference(tokens, foreseen);
+    loop {
+        let mut planner = Planner::new(request, extras, counter, options, correction);
+        let mut plan = planner.plan_least()?;
+        let Some(tokens) = planner.whole(plan.messages(), &plan.kept_tools) else {
+            return without_template(request, extras, counter, options);
+        };
+        // Truncated results may have more tokens in the template than were set aside.
+        let more = difference(tokens, plan.input_token_count);
+        if planner.recount(&mut plan, tokens) {
+            return Ok(plan);
+        }
+        correction = correction.saturating_add(more.max(1));
+    }
 }
 
 fn without_template(

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// An array or object, split at its commas.
@@ -112,6 +113,18 @@ impl Piece<'_> {
             value: value.into(),
             after: self.after,
         }
+    }
+}
+
+impl Piece<'_> {
+    /// The same object with this text as a member; nothing if it has a duplicate key.
+    pub(super) fn with_text(&self, key: &str, text: &str) -> Option<Self> {
+        let mut members = Pieces::of_object(&self.value)?;
+        *members.value(key)? = Value::from(text).to_string().into();
+        Some(Self {
+            value: members.text().into(),
+            ..self.clone()
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use overlock_llm::wire::WireRequest;
 use overlock_llm::wire::chat::ChatRequest;
 use overlock_llm::{
     Continuation, ContinuationOptions, Drive, DriveError, Outcome, StopCause, TextContinuation,
-    TextOptions, age_in_days, complete, complete_text, first_text, persona_options,
+    TextOptions, age_in_days, complete, complete_text, first_text,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -281,7 +281,7 @@ impl CallModel {
             memories: &memories,
             ..Extras::default()
         };
-        let mut options = persona_options(&client.plan);
+        let mut options = client.plan.clone();
         // Memories were filtered when they were loaded.
         options.memory.importance = 0.0;
         options.memory.days = f64::INFINITY;

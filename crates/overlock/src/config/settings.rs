@@ -46,6 +46,10 @@ pub(super) const TABLES: &[(&str, &str)] = &[
         "How `overlock fit`, `overlock tokens` and the gateway divide the window of a model.",
     ),
     (
+        "budget.results",
+        "How tool results are shortened. Old ones become a mark of one line before anything but the answer is reduced; those of the open turn are truncated in the middle, and only if nothing else helps. `trim = \"off\"` shortens none.",
+    ),
+    (
         "budget.tools",
         "How each part of a prompt is reduced. Parts with a lower `priority` are reduced first; parts of one priority by their `shrink`, where 0 means all or nothing. A part keeps its `min` while others are reduced, and never gets more than its `max`. This table is for the tools; the last one is dropped first.",
     ),
@@ -96,8 +100,19 @@ pub(super) const KEYS: &[Key<Config>] = keys! { Config:
     "budget.drop_step" => budget.plan.drop_step;
     /// Whether the first retrieved text that does not fit is truncated instead of dropped.
     "budget.truncate_context" => budget.plan.truncate_context;
-    /// Whether less important pieces may use room that is too small for the next one in line.
+    /// Whether less important pieces may use room that is too small for the next one in line. Without
+    /// this, a larger window keeps everything that a smaller one keeps, but parts that would fit are
+    /// dropped.
     "budget.fill_gaps" => budget.plan.fill_gaps;
+    /// The results of this many last exchanges never become marks.
+    "budget.results.keep" => budget.plan.results.keep;
+    /// How many exchanges get their marks together. With more than 1 the beginning of a conversation
+    /// stays the same for several exchanges, so that the provider's prompt cache still applies.
+    "budget.results.batch" => budget.plan.results.batch;
+    /// Results become marks if the input would have more tokens than this, even if they fit.
+    "budget.results.trigger" like "100000" => budget.plan.results.trigger;
+    /// The tokens to which a result of the open turn is truncated at most, if nothing else helps.
+    "budget.results.floor" => budget.plan.results.floor;
     /// The priority.
     "budget.tools.priority" => budget.plan.tools.priority;
     /// The weight.

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use overlock_budget::{
-    Approximate, ChatCounter, CountTokens, Encoding, Found, How, Provenance, TokenizerFile,
-    UpperBound,
+    Approximate, ChatCounter, CountTokens, Encoding, Found, How, Provenance, StandIn, TokenizerFile,
 };
 
 pub(crate) use args::EncodingArgs;
@@ -21,9 +20,6 @@ pub(crate) use template::{TemplateFiles, Templated};
 use crate::config::{Config, TokenizerSource};
 use crate::ending::Failure;
 use crate::output::Notes;
-
-/// The tokenizer for models without an available tokenizer.
-const SUBSTITUTE: Encoding = Encoding::O200kBase;
 
 /// A token counter, and how exact it is.
 pub(crate) struct Counter {
@@ -144,20 +140,6 @@ impl Counter {
         }
     }
 
-    /// The counter for hard limits: a substitute may count fewer tokens than the model, so its
-    /// counts are raised by half.
-    pub(crate) fn bounded(self) -> Self {
-        if !matches!(self.kind, CounterKind::Substitute) {
-            return self;
-        }
-        let tokens = UpperBound::of(SUBSTITUTE);
-        Self {
-            name: tokens.name().to_owned(),
-            tokens: Arc::new(tokens),
-            ..self
-        }
-    }
-
     /// Notes that the counts are not exact.
     pub(crate) fn note(&self, notes: &mut Notes) {
         if let Some((note, hint)) = &self.caveat {
@@ -167,12 +149,14 @@ impl Counter {
     }
 
     fn substitute(found: &Found, why: &str, hint: String) -> Self {
+        let tokens = StandIn::for_model(found);
+        let name = tokens.name().to_owned();
         Self {
-            tokens: Arc::new(SUBSTITUTE),
-            name: ChatCounter::for_model(found).name().to_owned(),
+            caveat: Some((format!("{why}: estimated with {name}"), hint)),
+            tokens: Arc::new(tokens),
+            name,
             provenance: Provenance::Estimate,
             kind: CounterKind::Substitute,
-            caveat: Some((format!("{why}: estimated with {}", SUBSTITUTE.name()), hint)),
         }
     }
 }

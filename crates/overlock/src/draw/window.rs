@@ -61,6 +61,7 @@ fn letter(part: Part) -> char {
         Part::History => 'H',
         Part::Context => 'R',
         Part::Memories => 'M',
+        Part::Results => 'D',
         Part::Completion => 'C',
     }
 }
@@ -75,6 +76,7 @@ fn style(part: Part) -> Style {
         Part::History => AnsiColor::Blue,
         Part::Context => AnsiColor::Cyan,
         Part::Memories => AnsiColor::BrightMagenta,
+        Part::Results => AnsiColor::BrightBlue,
         Part::Completion => AnsiColor::Green,
     };
     Style::new()

@@ -63,7 +63,7 @@ impl WireRequest for ChatRequest {
         let requested = self.requested();
         let is_same_limit = requested.is_none_or(|limit| limit == plan.adjusted_max_tokens);
         let adds_usage = self.streams() && !self.wants_usage();
-        if is_same_limit && plan.dropped_messages.is_empty() && !adds_usage {
+        if is_same_limit && !plan.changes_messages() && !adds_usage {
             return None;
         }
         let mut request = self.rewrite(plan);

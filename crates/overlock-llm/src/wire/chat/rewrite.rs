@@ -40,6 +40,11 @@ impl ChatRequest {
         {
             let sent = plan.messages().map(|message| match message {
                 SentMessage::Kept(place) => messages[place].take(),
+                SentMessage::Shortened(place, text) => {
+                    let mut message = messages[place].take();
+                    message["content"] = text.into();
+                    message
+                }
                 SentMessage::Inserted(text) => inserted(text),
             });
             *messages = sent.collect();
@@ -109,11 +114,16 @@ fn inserted(text: &str) -> Value {
 fn messages_text(text: &str, plan: &Plan) -> Option<String> {
     let mut messages = Pieces::of_list(text)?;
     let like = messages.items.first()?;
-    let sent = plan.messages().map(|message| match message {
-        SentMessage::Kept(place) => messages.items[place].clone(),
-        SentMessage::Inserted(text) => like.new_sibling(None, inserted(text).to_string()),
+    let sent = plan.messages().map(|message| {
+        Some(match message {
+            SentMessage::Kept(place) => messages.items[place].clone(),
+            SentMessage::Shortened(place, text) => {
+                messages.items[place].with_text("content", text)?
+            }
+            SentMessage::Inserted(text) => like.new_sibling(None, inserted(text).to_string()),
+        })
     });
-    messages.items = sent.collect();
+    messages.items = sent.collect::<Option<_>>()?;
     Some(messages.text())
 }
 

@@ -108,6 +108,11 @@ impl WireRequest for ResponsesRequest {
         {
             let sent = plan.messages().filter_map(|message| match message {
                 SentMessage::Kept(place) => place.checked_sub(first).map(|at| items[at].take()),
+                SentMessage::Shortened(place, text) => place.checked_sub(first).map(|at| {
+                    let mut item = items[at].take();
+                    item["output"] = text.into();
+                    item
+                }),
                 SentMessage::Inserted(text) => Some(inserted(text)),
             });
             *items = sent.collect();
@@ -227,15 +232,22 @@ impl ResponsesRequest {
             let original = input.clone();
             let mut items = Pieces::of_list(&original)?;
             let like = items.items.first()?;
-            let sent = plan.messages().filter_map(|message| match message {
-                SentMessage::Kept(place) => {
-                    place.checked_sub(first).map(|at| items.items[at].clone())
+            let mut sent = Vec::new();
+            for message in plan.messages() {
+                let item = |place: usize| place.checked_sub(first).map(|at| &items.items[at]);
+                match message {
+                    SentMessage::Kept(place) => sent.extend(item(place).cloned()),
+                    SentMessage::Shortened(place, text) => {
+                        if let Some(item) = item(place) {
+                            sent.push(item.with_text("output", text)?);
+                        }
+                    }
+                    SentMessage::Inserted(text) => {
+                        sent.push(like.new_sibling(None, inserted(text).to_string()));
+                    }
                 }
-                SentMessage::Inserted(text) => {
-                    Some(like.new_sibling(None, inserted(text).to_string()))
-                }
-            });
-            items.items = sent.collect();
+            }
+            items.items = sent;
             *input = items.text().into();
         }
         if plan.kept_tools.len() < self.tool_values().len() {

@@ -4,17 +4,20 @@ use std::collections::HashSet;
 
 use overlock_budget::{
     ChatCounter, ChatRole, CountMessages, CountTokens, Encoding, Extras, Found, How, Message,
-    Model, Part, Plan, PlanError, PlanOptions, Role, Trim, plan, trim,
+    Model, Part, Plan, PlanError, PlanOptions, ResultOptions, Role, Sharing, Trim, plan, trim,
 };
 use overlock_llm::wire::chat::{ChatMessage, ChatRequest, rewrite_text};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::sketch::{LETTERS, Sketch, Words};
+use super::numbers::Numbers;
+use super::order::check_order;
+use super::sketch::{LETTERS, RESULT_FLOOR, Sketch, Words};
 
 pub(crate) fn counter(tokens: &dyn CountTokens) -> ChatCounter<'_> {
     let found = Found {
-        entry: None,
+        // Its pictures in low detail fit small windows.
+        entry: Some("gpt-4o".to_owned()),
         model: Model {
             tokenizer: Some(tokens.name().to_owned().into()),
             ..Model::default()
@@ -36,8 +39,36 @@ impl Case<'_> {
         plan(&self.request, &self.extras, self.counter, options)
     }
 
-    /// The tokens of the request with only these messages and tools, plus its margin.
-    fn tokens_of(&self, messages: &[usize], tools: &[usize]) -> u64 {
+    /// The tokens of the request with only these messages and tools, plus its margin. Results of the
+    /// open turn count as the mark or the truncated text they can become.
+    fn tokens_of(&self, messages: &[usize], tools: &[usize], options: &PlanOptions) -> u64 {
+        let request = self.reduced(messages, tools);
+        let count = self.counter.count(&request);
+        let all = count.tokens + count.provenance.margin(count.tokens);
+        if options.trim == Trim::Off {
+            return all;
+        }
+        let marked = plan(
+            &request,
+            &Extras::default(),
+            self.counter,
+            &endless(options, Some(0)),
+        );
+        let marked = marked.expect("it fits");
+        let is_marked = |place| marked.shortened.iter().any(|it| it.message == place);
+        let results = request.messages().zip(count.messages).enumerate();
+        let results = results.filter(|(place, (message, _))| {
+            message.role().in_history() == Role::Tool && !is_marked(*place)
+        });
+        let open = request.open_turn();
+        let saved = results
+            .filter(|(place, _)| *place >= open)
+            .map(|(_, (_, tokens))| tokens.saturating_sub(RESULT_FLOOR));
+        marked.input_token_count + marked.margin.tokens - saved.sum::<u64>()
+    }
+
+    /// The request with only these messages and tools.
+    pub(crate) fn reduced(&self, messages: &[usize], tools: &[usize]) -> ChatRequest {
         let mut whole = self.request.members().clone();
         select(&mut whole["messages"], messages);
         if tools.is_empty() {
@@ -45,9 +76,7 @@ impl Case<'_> {
         } else {
             select(&mut whole["tools"], tools);
         }
-        let request = ChatRequest::from_value(Value::Object(whole)).expect("some messages stay");
-        let count = self.counter.count(&request);
-        count.tokens + count.provenance.margin()
+        ChatRequest::from_value(Value::Object(whole)).expect("some messages stay")
     }
 
     /// The indexes of the messages and tools that a plan must keep.
@@ -58,9 +87,44 @@ impl Case<'_> {
             (0..roles.len()).filter(|&place| place >= open || roles[place] == ChatRole::System);
         let choice = self.request.members().get("tool_choice");
         let named = choice.map(|choice| &choice["function"]["name"]);
+        let open: Vec<usize> = (open..roles.len()).collect();
+        let called = self.called(&open);
         let tools = self.request.tools().iter().enumerate();
-        let tools = tools.filter(|(_, tool)| Some(&tool["function"]["name"]) == named);
+        let tools = tools.filter(|(place, tool)| {
+            Some(&tool["function"]["name"]) == named || called.contains(place)
+        });
         (messages.collect(), tools.map(|(place, _)| place).collect())
+    }
+
+    /// The indexes of the tools that these messages call.
+    pub(crate) fn called(&self, messages: &[usize]) -> HashSet<usize> {
+        let all: Vec<ChatMessage> = self.request.messages().collect();
+        let mut names = HashSet::new();
+        for &place in messages {
+            let members = all[place].members();
+            let calls = members.get("tool_calls").and_then(Value::as_array);
+            let calls = calls.into_iter().flatten().map(|call| &call["function"]);
+            names.extend(
+                calls
+                    .chain(members.get("function_call"))
+                    .map(|call| &call["name"]),
+            );
+        }
+        let tools = self.request.tools().iter().enumerate();
+        let called = tools.filter(|(_, tool)| names.contains(&tool["function"]["name"]));
+        called.map(|(place, _)| place).collect()
+    }
+}
+
+/// The same options in an endless window, where results become marks above this many tokens.
+pub(crate) fn endless(options: &PlanOptions, trigger: Option<u64>) -> PlanOptions {
+    PlanOptions {
+        window: 1 << 40,
+        results: ResultOptions {
+            trigger,
+            ..options.results
+        },
+        ..options.clone()
     }
 }
 
@@ -85,7 +149,7 @@ fn open_start(request: &ChatRequest) -> usize {
 }
 
 /// The indexes of each tool call and its result.
-fn pairs(request: &ChatRequest) -> Vec<(usize, usize)> {
+pub(crate) fn pairs(request: &ChatRequest) -> Vec<(usize, usize)> {
     let mut callers: Vec<(&str, usize)> = Vec::new();
     let mut pairs = Vec::new();
     for (place, message) in request.messages().enumerate() {
@@ -110,12 +174,13 @@ pub(crate) fn select(list: &mut Value, places: &[usize]) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PlanResult {
     Unchanged,
+    Shortened,
     Trimmed,
     Refused,
 }
 
-/// Plans a sketch and checks every property.
-fn check(sketch: &Sketch, counter: &ChatCounter) -> PlanResult {
+/// Plans a sketch and checks every property; the order of what is dropped takes several plans.
+fn check(sketch: &Sketch, counter: &ChatCounter, with_order: bool) -> PlanResult {
     let texts = sketch.texts();
     let (memories, context) = sketch.extras(&texts);
     let case = Case {
@@ -133,6 +198,9 @@ fn check(sketch: &Sketch, counter: &ChatCounter) -> PlanResult {
         return PlanResult::Refused;
     };
     check_figures(&plan, &options);
+    if with_order {
+        check_order(&case, &plan, &options);
+    }
     check_messages(&case, &plan);
     check_rewritten(&case, &plan, &options);
     check_larger(&case, &plan, &options);
@@ -140,6 +208,8 @@ fn check(sketch: &Sketch, counter: &ChatCounter) -> PlanResult {
     let dropped = plan.parts.iter().any(|part| part.dropped > 0);
     if dropped {
         PlanResult::Trimmed
+    } else if plan.changes_messages() {
+        PlanResult::Shortened
     } else {
         PlanResult::Unchanged
     }
@@ -156,12 +226,12 @@ fn check_refused(case: &Case, options: &PlanOptions) {
     let floor = requested
         .min(options.answer_floor)
         .min(options.answer_cap.unwrap_or(u64::MAX));
-    let floor = if options.sharing == overlock_budget::Sharing::Shared {
+    let floor = if options.sharing == Sharing::Shared {
         floor
     } else {
         0
     };
-    let needed = case.tokens_of(&messages, &tools) + floor;
+    let needed = case.tokens_of(&messages, &tools, options) + floor;
     assert!(
         needed > options.window,
         "{needed} fit into {}",
@@ -195,20 +265,6 @@ fn check_figures(plan: &Plan, options: &PlanOptions) {
     }
     assert!(plan.part(Part::Memories).given <= 3000);
     assert!(plan.memory_count <= 10);
-    // Nothing is dropped while something of lower priority is kept.
-    let kept = |part: Part| plan.part(part).kept > 0;
-    let dropped = |part: Part| plan.part(part).dropped > 0;
-    let order = [Part::Tools, Part::History, Part::Context, Part::Memories];
-    for (place, &higher) in order.iter().enumerate() {
-        let lower = order[place + 1..].iter();
-        let outlived = lower.filter(|lower| kept(**lower)).count();
-        let off = options.trim == Trim::Off;
-        assert!(
-            !dropped(higher) || off || outlived == 0,
-            "{:#?}",
-            plan.parts
-        );
-    }
 }
 
 /// System messages and the open turn are kept, and tool calls are kept with their results.
@@ -222,6 +278,14 @@ pub(crate) fn check_messages(case: &Case, plan: &Plan) {
     for (call, result) in pairs(&case.request) {
         assert_eq!(kept.contains(&call), kept.contains(&result));
     }
+    let tools: HashSet<usize> = plan.kept_tools.iter().copied().collect();
+    assert!(case.called(&plan.kept_messages).is_subset(&tools));
+    for short in &plan.shortened {
+        let message = case.request.messages().nth(short.message);
+        let role = message.expect("it is in the request").role();
+        assert_eq!(role.in_history(), Role::Tool);
+        assert!(kept.contains(&short.message));
+    }
 }
 
 /// The sent request has the planned tokens, and planning it again changes nothing.
@@ -234,7 +298,7 @@ fn check_rewritten(case: &Case, plan: &Plan, options: &PlanOptions) {
     assert_eq!(request.tools().is_empty(), plan.part(Part::Tools).kept == 0);
     let again = overlock_budget::plan(&request, &Extras::default(), case.counter, options);
     let again = again.expect("a plan fits");
-    assert!(again.dropped_messages.is_empty());
+    assert!(!again.changes_messages());
     assert_eq!(request.rewrite(&again), rewritten);
 }
 
@@ -252,7 +316,8 @@ fn check_text(case: &Case, plan: &Plan, rewritten: &Value) {
     }
 }
 
-/// A larger window keeps everything that a smaller one kept.
+/// A larger window keeps everything that a smaller one kept. If gaps are filled, it keeps more of the
+/// most important part that differs.
 fn check_larger(case: &Case, plan: &Plan, options: &PlanOptions) {
     let more = 1 + options.window % 61;
     let larger = PlanOptions {
@@ -262,6 +327,14 @@ fn check_larger(case: &Case, plan: &Plan, options: &PlanOptions) {
     let larger = case
         .plan(&larger)
         .expect("what fits a window fits a larger one");
+    if options.fill_gaps {
+        let by_priority = |plan: &Plan| {
+            let parts = [Part::Tools, Part::History, Part::Context, Part::Memories];
+            parts.map(|part| plan.part(part).kept)
+        };
+        assert!(by_priority(plan) <= by_priority(&larger));
+        return;
+    }
     let kept: HashSet<usize> = larger.kept_messages.iter().copied().collect();
     assert!(plan.kept_messages.iter().all(|place| kept.contains(place)));
     for part in [Part::Tools, Part::Context, Part::Memories] {
@@ -272,7 +345,7 @@ fn check_larger(case: &Case, plan: &Plan, options: &PlanOptions) {
 /// Messages are trimmed like a conversation with the whole room, and the answer gets the rest.
 fn check_against_trim(case: &Case, plan: &Plan, options: &PlanOptions) {
     let requested = plan.requested.min(options.answer_cap.unwrap_or(u64::MAX));
-    let shared = options.sharing == overlock_budget::Sharing::Shared;
+    let shared = options.sharing == Sharing::Shared;
     if shared && !options.grow {
         assert_eq!(plan.adjusted_max_tokens, requested.min(plan.available));
     }
@@ -285,17 +358,23 @@ fn check_against_trim(case: &Case, plan: &Plan, options: &PlanOptions) {
         0
     };
     let taken = [Part::Frame, Part::Tools].map(|part| plan.part(part).asked);
-    let margin = case.counter.provenance(&case.request).margin();
+    let margin = case.counter.provenance(&case.request).margin(0);
     let taken = taken.iter().sum::<u64>() + margin + floor;
     let counted = case.counter.count(&case.request).messages;
     let messages = case.request.messages().zip(counted);
     let messages: Vec<Counted> = messages.map(|(message, it)| Counted(message, it)).collect();
     let limit = options.window.saturating_sub(taken);
+    let has_short = !plan.shortened.is_empty();
     if let Ok(trimmed) = trim(&messages, limit, &Sum) {
-        assert_eq!(plan.kept_messages, trimmed.kept);
+        // Marks leave room for more messages.
+        let more = trimmed
+            .kept
+            .iter()
+            .all(|place| plan.kept_messages.contains(place));
+        assert!(more && (has_short || plan.kept_messages == trimmed.kept));
     } else {
         assert!(
-            plan.margin.tokens < margin,
+            has_short || plan.margin.tokens < margin,
             "it fits only without optional parts"
         );
     }
@@ -342,7 +421,8 @@ pub(crate) fn sketches() -> impl Strategy<Value = Sketch> {
         prop::option::of(0..300_u16),
     );
     let switches = (
-        any::<[bool; 3]>(),
+        any::<[bool; 4]>(),
+        (0..3_u8, 1..4_u8),
         prop::bool::weighted(0.2),
         prop::bool::weighted(0.2),
     );
@@ -350,8 +430,9 @@ pub(crate) fn sketches() -> impl Strategy<Value = Sketch> {
     let rest = (sizes, switches, trims);
     (messages, tools, memories, context, rest).prop_map(
         |(messages, tools, memories, context, rest)| {
-            let ((requested, window, cap), ([schema, grow, truncate], named, separate), trim) =
-                rest;
+            let (sizes, switches, trim) = rest;
+            let (requested, window, cap) = sizes;
+            let ([schema, grow, truncate, fill_gaps], results, named, separate) = switches;
             Sketch {
                 messages,
                 named: (named && !tools.is_empty()).then_some(0),
@@ -365,6 +446,8 @@ pub(crate) fn sketches() -> impl Strategy<Value = Sketch> {
                 separate,
                 grow,
                 truncate,
+                fill_gaps,
+                results,
                 trim,
             }
         },
@@ -376,74 +459,7 @@ proptest! {
 
     #[test]
     fn the_properties_hold_for_every_request(sketch in sketches()) {
-        check(&sketch, &counter(&Words));
-    }
-}
-
-/// A fast deterministic random number generator.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn byte(&mut self, end: u8) -> u8 {
-        u8::try_from(self.below(end.into())).unwrap_or(0)
-    }
-
-    fn one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-
-    fn sketch(&mut self) -> Sketch {
-        let place = |number: u64| usize::try_from(number).unwrap_or(0);
-        let messages = 1 + self.below(10);
-        let mut messages: Vec<(u8, u8)> = (0..messages)
-            .map(|_| {
-                (
-                    LETTERS[place(self.below(LETTERS.len() as u64))],
-                    self.byte(40),
-                )
-            })
-            .collect();
-        // The open turn is kept, so only messages before a later user message can be trimmed.
-        if !self.one_in(4) {
-            messages.push((b'u', self.byte(40)));
-        }
-        let tools = if self.one_in(3) { self.below(4) } else { 0 };
-        let memories = if self.one_in(4) { self.below(4) } else { 0 };
-        let context = if self.one_in(4) { self.below(4) } else { 0 };
-        let small = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
-        Sketch {
-            messages,
-            tools: (0..tools).map(|_| self.byte(30)).collect(),
-            named: (tools > 0 && self.one_in(4)).then_some(0),
-            schema: self.one_in(8),
-            memories: (0..memories)
-                .map(|_| (self.byte(11), self.byte(10), self.byte(40)))
-                .collect(),
-            context: (0..context).map(|_| self.byte(60)).collect(),
-            requested: (!self.one_in(4)).then(|| small(self.below(400))),
-            window: small(120 + self.below(500)),
-            cap: self.one_in(4).then(|| small(self.below(300))),
-            separate: self.one_in(8),
-            grow: self.one_in(8),
-            truncate: self.one_in(4),
-            trim: match self.below(8) {
-                0 => Trim::Off,
-                1 => Trim::Summary,
-                _ => Trim::Oldest,
-            },
-        }
+        check(&sketch, &counter(&Words), true);
     }
 }
 
@@ -452,6 +468,7 @@ impl Numbers {
 struct ResultCounts {
     all: u64,
     trimmed: u64,
+    shortened: u64,
     refused: u64,
     with_tools: u64,
     encoded: u64,
@@ -466,12 +483,13 @@ fn check_many(seed: u64, count: u64) -> ResultCounts {
         // A real tokenizer is slow, so it counts only some of them.
         let encoded = number % 20 == 0;
         let outcome = if encoded {
-            check(&sketch, &encoding)
+            check(&sketch, &encoding, false)
         } else {
-            check(&sketch, &words)
+            check(&sketch, &words, number % 10 == 1)
         };
         counts.all += 1;
         counts.trimmed += u64::from(outcome == PlanResult::Trimmed);
+        counts.shortened += u64::from(outcome == PlanResult::Shortened);
         counts.refused += u64::from(outcome == PlanResult::Refused);
         counts.with_tools += u64::from(!sketch.tools.is_empty());
         counts.encoded += u64::from(encoded);
@@ -496,6 +514,7 @@ fn check_requests(count: u64) -> ResultCounts {
     ResultCounts {
         all: sum(|counts| counts.all),
         trimmed: sum(|counts| counts.trimmed),
+        shortened: sum(|counts| counts.shortened),
         refused: sum(|counts| counts.refused),
         with_tools: sum(|counts| counts.with_tools),
         encoded: sum(|counts| counts.encoded),
@@ -506,9 +525,10 @@ fn check_requests(count: u64) -> ResultCounts {
 fn the_properties_hold_for_many_requests() {
     let expected = ResultCounts {
         all: 100_000,
-        trimmed: 40_130,
-        refused: 21_794,
-        with_tools: 25_070,
+        trimmed: 43_461,
+        shortened: 5_531,
+        refused: 29_438,
+        with_tools: 25_057,
         encoded: 5_000,
     };
     assert_eq!(check_requests(100_000), expected);
@@ -519,9 +539,10 @@ fn the_properties_hold_for_many_requests() {
 fn the_properties_hold_for_a_million_requests() {
     let expected = ResultCounts {
         all: 1_000_000,
-        trimmed: 398_664,
-        refused: 218_984,
-        with_tools: 250_002,
+        trimmed: 436_845,
+        shortened: 56_392,
+        refused: 292_080,
+        with_tools: 249_866,
         encoded: 50_000,
     };
     assert_eq!(check_requests(1_000_000), expected);

@@ -4,6 +4,12 @@
 mod cases;
 // Properties of plans, over a million random requests.
 mod laws;
+// Random sketches, the same every time.
+mod numbers;
+// What is dropped fits in place of nothing that stays.
+mod order;
+// How tool results are shortened, and the order in which parts give way.
+mod results;
 // The same properties under other rules.
 mod rules;
 // Compact descriptions of requests.

@@ -38,7 +38,7 @@ fn rules() -> impl Strategy<Value = PlanOptions> {
     let parts = prop::array::uniform5(part_options());
     let sizes = (0..200_u64, 0..100_u64, 0..80_u64);
     let switches = (
-        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.5),
         prop::sample::select(vec![1_usize, 1, 2, 5]),
     );
     (parts, sizes, switches, 0..6_usize).prop_map(|(parts, sizes, switches, count)| {
@@ -89,6 +89,7 @@ fn check(sketch: &Sketch, rules: &PlanOptions, steps: &[u64]) {
         grow: usual.grow,
         trim: usual.trim,
         truncate_context: usual.truncate_context,
+        results: usual.results,
         ..rules.clone()
     };
     let mut last: Option<Plan> = None;

@@ -3,7 +3,9 @@
 //! A sketch is small enough for a property test to shrink, and for a million of them to be
 //! generated.
 
-use overlock_budget::{ContextBlock, CountTokens, Keep, Memory, PlanOptions, Sharing, Trim};
+use overlock_budget::{
+    ContextBlock, CountTokens, Keep, Memory, PlanOptions, ResultOptions, Sharing, Trim,
+};
 use serde_json::{Value, json};
 
 /// A word is a token. It goes by the name of an encoding, since only these count chats exactly.
@@ -23,10 +25,16 @@ impl CountTokens for Words {
         (words <= limit).then_some(words)
     }
 
-    fn truncate_to<'text>(&self, text: &'text str, tokens: u64, _: Keep) -> &'text str {
+    fn truncate_to<'text>(&self, text: &'text str, tokens: u64, keep: Keep) -> &'text str {
         let words = usize::try_from(tokens).unwrap_or(usize::MAX);
-        let kept = text.split_inclusive(' ').take(words);
-        &text[..kept.map(str::len).sum()]
+        let pieces = text.split_inclusive(' ');
+        match keep {
+            Keep::Start => &text[..pieces.take(words).map(str::len).sum()],
+            Keep::End => {
+                let kept = pieces.rev().take(words).map(str::len).sum::<usize>();
+                &text[text.len() - kept..]
+            }
+        }
     }
 }
 
@@ -38,7 +46,7 @@ impl CountTokens for Words {
 )]
 pub(crate) struct Sketch {
     /// Role and number of words of each message. `s`, `u` and `a` are roles; a capital calls a tool
-    /// and its lower case is the result; `F` and `f` are the older form of both.
+    /// and its lower case is the result; `F` and `f` are the older form of both; `p` is a user's picture.
     pub(crate) messages: Vec<(u8, u8)>,
     /// The number of words in the description of each tool.
     pub(crate) tools: Vec<u8>,
@@ -56,10 +64,16 @@ pub(crate) struct Sketch {
     pub(crate) separate: bool,
     pub(crate) grow: bool,
     pub(crate) truncate: bool,
+    pub(crate) fill_gaps: bool,
+    /// The last exchanges whose results stay, and the size of a batch of older ones.
+    pub(crate) results: (u8, u8),
     pub(crate) trim: Trim,
 }
 
-pub(crate) const LETTERS: &[u8] = b"suuaaXYZxyzFf";
+pub(crate) const LETTERS: &[u8] = b"suuaaXYZxyzFfp";
+
+/// The tokens to which a result can be truncated.
+pub(crate) const RESULT_FLOOR: u64 = 20;
 
 impl Sketch {
     pub(crate) fn request(&self) -> Value {
@@ -125,6 +139,13 @@ impl Sketch {
             trim: self.trim,
             summary_tokens: 60,
             truncate_context: self.truncate,
+            fill_gaps: self.fill_gaps,
+            results: ResultOptions {
+                keep: self.results.0.into(),
+                batch: self.results.1.into(),
+                trigger: None,
+                floor: RESULT_FLOOR,
+            },
             ..PlanOptions::default()
         }
     }
@@ -137,6 +158,10 @@ fn message((letter, count): (u8, u8)) -> Value {
     match letter {
         b's' => json!({"role": "system", "content": text}),
         b'u' => json!({"role": "user", "content": text}),
+        b'p' => json!({"role": "user", "content": [
+            {"type": "text", "text": text},
+            {"type": "image_url", "image_url": {"url": "https://example.com/x", "detail": "low"}},
+        ]}),
         b'a' => json!({"role": "assistant", "content": text}),
         b'F' => json!({"role": "assistant", "content": null, "function_call": call("f")}),
         b'f' => json!({"role": "function", "name": "f", "content": text}),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use overlock_budget::{Extras, Memory, MessageCountOptions, PlanOptions, safe_message_count};
 use overlock_llm::wire::chat::ChatRequest;
-use overlock_llm::{RoomMessage, RoomQuestion, age_in_days, persona_options, remembered_since};
+use overlock_llm::{RoomMessage, RoomQuestion, age_in_days, remembered_since};
 use overlock_runs::{FitReport, FitRequest, Fitted};
 use overlock_store::{Importance, Message, Recall, Store};
 use serde::Serialize;
@@ -117,7 +117,7 @@ impl Context {
         counter.note(&mut notes);
         let template = counter.template(files)?;
         let chat = counter.of_requests(&found, template.as_ref());
-        let mut options = persona_options(&config.budget.plan_options(&found.model));
+        let mut options = config.budget.plan_options(&found.model);
         options.requested = self.max_tokens.unwrap_or(options.requested);
         let system = self.system.as_deref().map(input::text).transpose()?;
         let system_tokens = system.as_deref().map(|text| counter.tokens.count(text));

@@ -36,13 +36,14 @@ impl Measures for ConfiguredMeasures<'_> {
             .or_insert_with(|| Counter::for_model(model, &found, self.config).ok());
         let counter = counter.as_ref()?;
         let options = self.config.budget.plan_options(&found.model);
+        let tokens = counter.tokens.count(text);
         Some(Measure {
             window: options.window,
             is_shared: options.sharing == Sharing::Shared,
-            tokens: counter.tokens.count(text),
+            tokens,
             margin: options
                 .margin
-                .unwrap_or_else(|| counter.provenance.margin()),
+                .unwrap_or_else(|| counter.provenance.margin(tokens)),
         })
     }
 

@@ -418,7 +418,7 @@ fn counter(
     }
     let models = config.models();
     let name = model.unwrap_or_default();
-    let counter = Counter::for_model(name, &models.find(name), config)?.bounded();
+    let counter = Counter::for_model(name, &models.find(name), config)?;
     let counts = |action: &Action| {
         matches!(
             action,
