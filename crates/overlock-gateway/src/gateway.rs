@@ -23,6 +23,7 @@ use crate::record::{LogWarning, LostRecords, Recorder};
 use crate::schema::Comparisons;
 use crate::settings::Settings;
 use crate::strategies::{KnownStrategies, PATIENCE};
+use crate::token_ratios::TokenRatios;
 use crate::unfinished_runs::UnfinishedRuns;
 use crate::upstream::Client;
 use overlock_runs::{Definitions, Exporter, Pricing, TracesError, stored_result};
@@ -40,6 +41,8 @@ pub struct Gateway {
     pub(crate) strategies: KnownStrategies,
     /// The responses that the upstream stores otherwise than clients got them.
     pub(crate) joined_responses: JoinedResponses,
+    /// How many tokens providers bill for a counted one.
+    pub(crate) token_ratios: TokenRatios,
     /// Records runs, if there is a store.
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// The usage of unfinished runs, for lists.
@@ -71,7 +74,8 @@ pub enum GatewayError {
 impl Gateway {
     /// A gateway with these settings that records its runs in a store.
     pub fn new(settings: Settings, store: Option<Arc<dyn Store>>) -> Result<Self, GatewayError> {
-        let metrics = Metrics::new();
+        let token_ratios = TokenRatios::default();
+        let metrics = Metrics::new(token_ratios.gauge.clone());
         let client = Client::new(&settings.upstream, metrics.upstream_errors.clone())?;
         if let Some(base) = &settings.upstream.base {
             // Reports an invalid address now and not to the first client.
@@ -90,6 +94,7 @@ impl Gateway {
             server: KnownServer::default(),
             strategies: KnownStrategies::default(),
             joined_responses: JoinedResponses::default(),
+            token_ratios,
             recorder: store.map(|store| {
                 let pricing = Pricing::new(settings.models.clone(), &*settings.currency);
                 let lost = LostRecords::new(metrics.lost_records.clone());

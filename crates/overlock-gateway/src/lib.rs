@@ -26,6 +26,7 @@ mod reply;
 mod routes;
 mod server;
 mod timer;
+mod token_ratios;
 mod upstream;
 mod write_timeout;
 

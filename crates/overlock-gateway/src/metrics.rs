@@ -1,6 +1,7 @@
 //! Prometheus metrics.
 //!
-//! Labels are routes, statuses and outcomes, never client text, so each has few values.
+//! Labels are routes, statuses and outcomes, so each has few values. Only the ratios of tokens are
+//! labelled with models, of which there are at most 64.
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::token_ratios::RatioGauge;
 use crate::totals::RequestTotals;
 
 /// The content type of the metrics.
@@ -83,7 +85,7 @@ const SECONDS: [f64; 13] = [
 ];
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(token_ratios: RatioGauge) -> Self {
         let metrics = Self {
             registry: Registry::default(),
             requests: Family::default(),
@@ -129,6 +131,11 @@ impl Metrics {
             "cached_input_tokens",
             "Input tokens that providers report to have read from their prompt cache",
             metrics.cached_input_tokens.clone(),
+        );
+        registry.register(
+            "billed_token_ratio",
+            "Billed input tokens for each counted one, the largest of the latest answers, by model",
+            token_ratios,
         );
         registry.register(
             "overhead_tokens",
@@ -279,7 +286,7 @@ mod tests {
 
     #[test]
     fn counts_requests_and_errors() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::new(RatioGauge::default());
         let stats = stats(100, 30, "complete");
         metrics.request("/v1/chat/completions", 200, Duration::from_secs(1), &stats);
         metrics.request("/health", 200, Duration::ZERO, &RequestTotals::default());

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use overlock_budget::{
-    Approximate, CountTokens, Encoding, Found, How, Keep, Models, Provenance, Sharing,
+    Approximate, CountTokens, Encoding, Found, How, Keep, Models, Provenance, Sharing, StandIn,
     TokenizerFile,
 };
 use pyo3::exceptions::PyOSError;

@@ -196,6 +196,11 @@ impl<'a> ChatCounter<'a> {
         }
     }
 
+    /// Whether it counts with a tokenizer other than that of the model.
+    pub fn is_estimate(&self) -> bool {
+        self.provenance == Provenance::Estimate
+    }
+
     /// The factor of all counts of a request.
     pub fn scale(&self) -> Scale {
         self.scale

@@ -44,6 +44,11 @@ impl Scale {
         }
     }
 
+    /// The factor.
+    pub fn factor(self) -> f64 {
+        f64::from(self.thousandths) / f64::from(Self::UNIT)
+    }
+
     /// The name of a counter with this factor.
     pub(crate) fn named(self, counter: &str) -> String {
         if self == Self::default() {

@@ -111,6 +111,15 @@ impl RequestContext {
         secrets_of(own, self.shown.as_ref(), self.query.as_deref())
     }
 
+    /// Learns from the input tokens that the upstream reports for the first call.
+    pub(super) fn learn_ratio(&self, billed: u64) {
+        if self.shown.is_some() {
+            let (model, scale) = (&self.params.model, self.params.counter().scale());
+            let counted = self.budget.input_token_count;
+            self.gateway.token_ratios.add(model, billed, counted, scale);
+        }
+    }
+
     pub(super) fn is_continued(&self) -> bool {
         self.params.continues != Continues::Nothing
     }

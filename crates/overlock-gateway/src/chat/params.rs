@@ -46,6 +46,8 @@ pub(crate) struct ChatParams {
     strategies: OnceLock<Vec<Strategy>>,
     /// The counter for this request, if the server counts differently from the model's counter.
     scaled: Option<Box<ChatCounter<'static>>>,
+    /// The factor that earlier answers of the model suggest.
+    learnt_scale: Option<Scale>,
 }
 
 /// How much of a request is sent.
@@ -159,10 +161,11 @@ impl ChatParams {
                 })
             }
         };
-        let params = Self {
+        let mut params = Self {
             protocol,
             text,
             known: gateway.model_cache.get(settings, &model),
+            learnt_scale: gateway.token_ratios.factor(&model),
             model,
             is_streamed: request.is_streamed()?,
             wants_usage: request.wants_usage(),
@@ -179,6 +182,7 @@ impl ChatParams {
             strategies: OnceLock::new(),
             scaled: None,
         };
+        params.reset_scale();
         Ok((params, request))
     }
 
@@ -224,10 +228,17 @@ impl ChatParams {
         self.scaled = is_other.then(|| Box::new(counter.scaled(scale)));
     }
 
+    /// Counts as before the server has counted this request.
+    pub(super) fn reset_scale(&mut self) {
+        let counter = &self.known.counter;
+        let learnt = self.learnt_scale.filter(|_| counter.is_estimate());
+        self.set_scale(learnt.unwrap_or(counter.scale()));
+    }
+
     /// Replaces the properties of the model.
     pub(super) fn set_known(&mut self, known: Arc<CachedModel>) {
         self.known = known;
-        self.scaled = None;
+        self.reset_scale();
     }
 
     /// How the request and later calls for its answer are planned.

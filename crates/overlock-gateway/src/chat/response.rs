@@ -286,6 +286,9 @@ impl ResponseRun {
             });
         }
         let first_usage = self.first_usage();
+        if let Some(usage) = first_usage {
+            self.run.context.learn_ratio(usage.input);
+        }
         let is_one_text = self.assembler.is_one_text();
         self.run.context.first_usage = first_usage.filter(|_| is_one_text);
         let secrets = self.run.context.secrets();

@@ -47,7 +47,7 @@ impl ChatRun {
             }
         }
         // The scale of a longer text says little about what must stay, so that is counted alone.
-        self.context.params.set_scale(Scale::default());
+        self.context.params.reset_scale();
         self.plan(Share::Least).await?;
         let Some(tokens) = self.counted_by_server().await else {
             return Ok(false);
@@ -83,12 +83,12 @@ impl ChatRun {
             Some(input) if input > self.context.budget.input_token_count => {
                 self.scale_for(input.saturating_add(input / 16))
             }
-            _ => Scale::default(),
+            _ => self.context.params.counter().scale(),
         };
         if let Some(window) = size.window {
             self.learn(window);
         }
-        self.context.params.set_scale(Scale::default());
+        self.context.params.reset_scale();
         let is_planned = self.plan(Share::Most).await.is_ok();
         if is_planned && self.may_be_too_large() && self.confirm_size().await? {
             return Ok(());
@@ -98,7 +98,7 @@ impl ChatRun {
             return Ok(());
         };
         // The scale is that of the whole request, and what must stay may need less.
-        self.context.params.set_scale(Scale::default());
+        self.context.params.reset_scale();
         let least = self.plan(Share::Least).await;
         self.context.params.set_scale(scale);
         least.map_err(|_| unanswered)

@@ -140,3 +140,39 @@ async fn an_uncut_answer_has_cost_ratio_1() {
         assert_eq!(shown.get("cache_hit_rate").is_some(), is_reported);
     }
 }
+
+/// The counted input tokens of the recorded first call.
+async fn counted(door: &Door<Fake>, run: &str) -> (u64, String) {
+    let shown = door.get(&format!("/api/runs/{run}")).await.json();
+    let budget = &shown["steps"][0]["budget"];
+    let counted = budget["input_token_count"].as_u64().expect("a count");
+    let counter = budget["basis"]["counter"].as_str().expect("a counter");
+    (counted, counter.to_owned())
+}
+
+#[tokio::test]
+async fn a_model_that_bills_more_tokens_than_counted_is_counted_with_its_own_ratio() {
+    let billed = |tokens: u64| {
+        let usage = json!({ "prompt_tokens": tokens, "completion_tokens": 1 });
+        reporting(FakeReply::content("{}", "stop"), &json!({ "usage": usage }))
+    };
+    // The request has 808 counted tokens without a factor.
+    let door = door((0..9).map(|_| billed(1616)).collect()).await;
+    let content = "river ".repeat(800);
+    let request = json!({
+        "model": "claude-sonnet-4-5", "max_tokens": 100,
+        "messages": [{ "role": "user", "content": content }],
+    });
+    for answer in 0..9 {
+        let got = door.chat(&request, &[]).await;
+        let (counted, counter) = counted(&door, got.header("x-overlock-run")).await;
+        let factor = if answer < 8 { "1.2" } else { "2.0" };
+        let name = format!("o200k_base in place of an unknown tokenizer, times {factor}");
+        assert_eq!(counter, name, "answer {answer}");
+        let expected = if answer < 8 { 969 } else { 1616 };
+        assert_eq!(counted, expected, "answer {answer}");
+    }
+    let metrics = door.get("/metrics").await.body;
+    let line = "overlock_billed_token_ratio{model=\"claude-sonnet-4-5\"} 2.0";
+    assert!(metrics.lines().any(|it| it == line), "{metrics}");
+}

@@ -189,7 +189,7 @@ fn the_callers_open_turn_is_never_dropped() {
         ..PlanOptions::for_model(&found.model)
     };
     let mut is_refused = false;
-    for window in (1000..3000).step_by(20) {
+    for window in (400..3000).step_by(20) {
         match next_call(&run, &ask, &request, &counter, &options(window)) {
             Ok(fitted) => {
                 let dropped = fitted.plan.dropped_messages;
@@ -210,7 +210,7 @@ fn the_callers_open_turn_is_never_dropped() {
         can_prefill: false,
     };
     let text = TextContinuation::new(cut, 80, text_options);
-    let refused = text_call(&text, &request, &counter, &options(1000));
+    let refused = text_call(&text, &request, &counter, &options(400));
     assert!(matches!(refused, Err(PromptError::Window(_))));
 }
 

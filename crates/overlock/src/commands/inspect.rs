@@ -2,6 +2,7 @@
 
 use clap::Args;
 use overlock_json::Cut;
+use overlock_llm::Usage;
 use overlock_pipeline::RecordedDefinitions;
 use overlock_runs::{
     AnswerLimit, CallBudget, ListedRun, Pricing, RecordedRun, RecordedStep, ShownPipelineRun, Text,
@@ -171,7 +172,7 @@ impl Inspect {
             for more in step
                 .budget
                 .iter()
-                .map(budget_line)
+                .map(|budget| budget_line(budget, step.reported))
                 .chain(step.cut.iter().map(cut_line))
             {
                 results.line(&format!("      {more}"))?;
@@ -205,7 +206,7 @@ fn cut_line(cut: &Cut) -> String {
     format!("cut {}", where_cut(cut))
 }
 
-fn budget_line(budget: &CallBudget) -> String {
+fn budget_line(budget: &CallBudget, reported: Option<Usage>) -> String {
     let messages = match budget.message_count {
         1 => "1 message".to_owned(),
         count => format!("{count} messages"),
@@ -222,9 +223,15 @@ fn budget_line(budget: &CallBudget) -> String {
         }
         _ => format!("at most {answer} out"),
     };
+    let counted = budget.input_token_count;
+    let billed = reported.map(|usage| usage.input);
+    let billed = billed.filter(|billed| *billed > 0 && *billed != counted);
+    let billed = billed.map_or(String::new(), |billed| {
+        format!(" ({} billed)", grouped_tokens(billed))
+    });
     format!(
-        "{} tokens in, {answer}, {messages}{memories}",
-        grouped_tokens(budget.input_token_count),
+        "{} tokens in{billed}, {answer}, {messages}{memories}",
+        grouped_tokens(counted),
     )
 }
 

@@ -256,11 +256,9 @@ fn check_refused(case: &Case, options: &PlanOptions, error: &PlanError) {
     } else {
         messages
     };
-    let tools = if all_tools {
-        (0..case.request.tools().len()).collect()
-    } else {
-        tools
-    };
+    let tools: Vec<usize> = (0..case.request.tools().len())
+        .filter(|tool| all_tools || tools.contains(tool) || case.called(&messages).contains(tool))
+        .collect();
     let mut whole = case.request.members().clone();
     select(&mut whole["messages"], &messages);
     if tools.is_empty() {
