@@ -1,6 +1,6 @@
 """Fits a conversation with peers, and recounts what each of them kept.
 
-Called with a request, the limit, and the messages that ours kept; prints a JSON list.
+Called with a request, the limit, and the messages that ours sends; prints a JSON list.
 """
 
 import importlib.util
@@ -30,7 +30,7 @@ def count(text):
 
 
 def message_tokens(message):
-    tokens = 3 + count(message["role"])
+    tokens = 3 + count(message["role"]) + (3 if message["role"] == "tool" else 0)
     if isinstance(message.get("content"), str):
         tokens += count(message["content"])
     for call in message.get("tool_calls") or []:

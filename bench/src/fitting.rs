@@ -14,6 +14,7 @@ use overlock_llm::wire::chat::ChatRequest;
 use serde_json::{Value, json};
 
 use crate::Options;
+use crate::agents;
 use crate::clock::{best_of, once, shown_time};
 use crate::counting::{english, shuffled};
 use crate::outside::{peers_folder, python_environment};
@@ -23,9 +24,11 @@ use crate::table::Table;
 const MESSAGES: usize = 1000;
 const LIMIT: u64 = 32_000;
 const SCRIPT: &str = include_str!("fitting.py");
-const PACKAGES: [&str; 3] = [
+const PACKAGES: [&str; 5] = [
+    "langchain==1.4.7",
     "langchain-core==1.7.2",
     "litellm==1.106.2",
+    "mpmath==1.3.0",
     "tiktoken==0.14.0",
 ];
 
@@ -37,7 +40,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let ours = Ours::new();
 
     let planned = ours.plan(&request)?;
-    let kept = kept(&conversation, &planned);
+    let sent = request.clone().rewrite(&planned)["messages"].take();
     let cold = best_of(runs, || ours.plan(&request));
     let (again, next) = ours.next_turn(&conversation, runs)?;
 
@@ -49,7 +52,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "tokens, recounted",
         "calls torn from results",
     ]);
-    let peers = ask_peers(&conversation, &kept);
+    let peers = ask_peers(&conversation, &sent);
     let recount = peers
         .as_ref()
         .ok()
@@ -85,6 +88,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Err(error) => table.row([format!("LangChain, LiteLLM: not installed: {error:#}")]),
     }
     table.print("Fitting a conversation");
+    if peers.is_ok() {
+        let folder = peers_folder()?.join("fitting");
+        agents::run(&python_environment(&folder, &PACKAGES)?, &folder)?;
+    }
 
     let time = ten_thousand_items()?;
     println!("\n10,000 items negotiated in {}.", shown_time(time));
@@ -141,13 +148,6 @@ fn read(conversation: &Value) -> Result<ChatRequest> {
     Ok(ChatRequest::from_value(conversation.clone())?)
 }
 
-fn kept(conversation: &Value, plan: &Plan) -> Vec<Value> {
-    plan.kept_messages
-        .iter()
-        .map(|&place| conversation["messages"][place].clone())
-        .collect()
-}
-
 fn row(name: &str, time: Duration, ours: Duration, figures: &Value) -> [String; 6] {
     let tokens = figures["tokens"].as_u64();
     let recounted = match tokens {
@@ -170,7 +170,7 @@ fn row(name: &str, time: Duration, ours: Duration, figures: &Value) -> [String; 
     ]
 }
 
-fn ask_peers(conversation: &Value, kept: &[Value]) -> Result<Vec<Value>> {
+fn ask_peers(conversation: &Value, sent: &Value) -> Result<Vec<Value>> {
     eprintln!("   fitting with LangChain and LiteLLM");
     let folder = peers_folder()?;
     let python = python_environment(&folder.join("fitting"), &PACKAGES)?;
@@ -178,7 +178,7 @@ fn ask_peers(conversation: &Value, kept: &[Value]) -> Result<Vec<Value>> {
         ["fit.py", "request.json", "kept.json"].map(|name| folder.join("fitting").join(name));
     fs::write(&script, SCRIPT)?;
     fs::write(&request, conversation.to_string())?;
-    fs::write(&ours, Value::from(kept.to_vec()).to_string())?;
+    fs::write(&ours, sent.to_string())?;
     let output = Command::new(python)
         .arg(script)
         .arg(request)

@@ -3,6 +3,7 @@
 //! Figures are CPU times, the best of several, all in one run on one machine, so that their ratios
 //! are meaningful. No time is asserted. Tables go to standard output, progress to standard error.
 
+mod agents;
 mod clock;
 mod closing;
 mod code;

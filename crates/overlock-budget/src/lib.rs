@@ -52,7 +52,7 @@ pub use history::{
 };
 pub use models::{
     Cost, DEFAULT_WINDOW, Found, How, Model, Models, Price, PriceError, Prices, Sharing,
-    WindowSource,
+    TableError, WindowSource,
 };
 pub use negotiate::{
     ANSWER_FLOOR, Adjustment, History, MessageCountOptions, NegotiateOptions, Negotiation,

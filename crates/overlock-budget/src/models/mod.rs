@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 pub use price::{Cost, Price, PriceError, Prices};
+pub use table::TableError;
 
 use name::{bare, beginnings, plain_forms, tails};
 
@@ -198,6 +199,19 @@ impl Models {
         Self {
             own: entries.into_iter().map(lower).collect(),
         }
+    }
+
+    /// Parses a newer table in the form of `models.toml`, for [`Models::with_own`].
+    ///
+    /// ```
+    /// use overlock_budget::Models;
+    ///
+    /// let newer = Models::parse_table("\"gpt-7\" = { window = 2000000, tools = true }")?;
+    /// assert_eq!(Models::with_own(newer).find("openai/gpt-7").model.window, 2_000_000);
+    /// # Ok::<(), overlock_budget::TableError>(())
+    /// ```
+    pub fn parse_table(text: &str) -> Result<Vec<(String, Model)>, TableError> {
+        table::parse(text)
     }
 
     /// Looks up a model.

@@ -8,7 +8,6 @@
 //! entry when it is looked up, so that looking up one model is fast. A test compares the result with
 //! that of a full TOML parser.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -20,17 +19,64 @@ const TEXT: &str = include_str!("../../models.toml");
 /// The line before the entries that are not kept by hand.
 const DRAWN: &str = "\n# Drawn by ";
 
+/// Why a table cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// A line is neither an entry, a comment nor the heading.
+    #[error("line {line} is not an entry such as `\"gpt-4o\" = {{ window = 128000 }}`")]
+    Entry {
+        /// The number of the line, from 1.
+        line: usize,
+    },
+    /// It has no entries.
+    #[error("there are no entries")]
+    Empty,
+}
+
+/// The entries of a table in the form of `models.toml`, with the smallest sizes of all spellings.
+pub(super) fn parse(text: &str) -> Result<Vec<(String, Model)>, TableError> {
+    let is_other = |line: &str| {
+        let line = line.trim();
+        line.is_empty() || line.starts_with('#') || line == "[models]"
+    };
+    let mut lines = text.lines().enumerate();
+    let wrong = lines.find(|(_, line)| !is_other(line) && !is_entry(line));
+    if let Some((place, _)) = wrong {
+        return Err(TableError::Entry { line: place + 1 });
+    }
+    let index = NameIndex::of(text);
+    if index.lines.is_empty() {
+        return Err(TableError::Empty);
+    }
+    let names = index.lines.keys();
+    let entries = names.filter_map(|name| Some(((*name).to_owned(), index.get(name)?)));
+    Ok(entries.collect())
+}
+
+/// Whether a line is an entry with a window and known members only.
+fn is_entry(line: &str) -> bool {
+    let Some((name, fields)) = split(line.trim_end()) else {
+        return false;
+    };
+    let is_known = |field: &str| {
+        let Some((key, value)) = field.split_once(" = ") else {
+            return false;
+        };
+        match key {
+            "window" | "answer_cap" => value.parse::<u64>().is_ok_and(|number| number > 0),
+            "disputed" => value.parse::<u64>().is_ok(),
+            "shared" | "prefill" | "json" | "tools" => matches!(value, "true" | "false"),
+            "tokenizer" => value.len() > 2 && value.starts_with('"') && value.ends_with('"'),
+            _ => false,
+        }
+    };
+    let has_window = fields.starts_with("window = ");
+    has_window && name == name.to_ascii_lowercase() && fields.split(", ").all(is_known)
+}
+
 /// The model with exactly this name, with the smallest sizes of all its spellings.
 pub(super) fn get(name: &str) -> Option<Model> {
-    let table = table();
-    let line = table.lines.get(name)?;
-    let mut model = read(line.fields);
-    if !line.by_hand {
-        for other in &table.spellings[&spelling(name)] {
-            take_smaller(&mut model, &read(table.lines[other].fields));
-        }
-    }
-    Some(model)
+    table().get(name)
 }
 
 /// The name of an entry that is another spelling of this one, with the smallest window of them.
@@ -49,51 +95,66 @@ pub(super) fn longest() -> usize {
     table().longest
 }
 
-struct NameIndex {
+struct NameIndex<'t> {
     /// From the name to its entry.
-    lines: HashMap<&'static str, Line>,
+    lines: HashMap<&'t str, Line<'t>>,
     /// From the normalized name to the names with that form.
-    spellings: HashMap<String, Vec<&'static str>>,
+    spellings: HashMap<String, Vec<&'t str>>,
     longest: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Line {
+struct Line<'t> {
     /// The text between the braces.
-    fields: &'static str,
+    fields: &'t str,
     by_hand: bool,
 }
 
-fn table() -> &'static NameIndex {
-    static TABLE: OnceLock<NameIndex> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        let drawn = TEXT.find(DRAWN).unwrap_or(TEXT.len());
-        let read = |text: &'static str, by_hand| {
-            let lines = text.lines().filter_map(split);
+fn table() -> &'static NameIndex<'static> {
+    static TABLE: OnceLock<NameIndex<'static>> = OnceLock::new();
+    TABLE.get_or_init(|| NameIndex::of(TEXT))
+}
+
+impl<'t> NameIndex<'t> {
+    fn of(text: &'t str) -> Self {
+        let drawn = text.find(DRAWN).unwrap_or(text.len());
+        let read = |text: &'t str, by_hand| {
+            let lines = text.lines().filter_map(|line| split(line.trim_end()));
             lines.map(move |(name, fields)| (name, Line { fields, by_hand }))
         };
-        let lines: HashMap<_, _> = read(&TEXT[..drawn], true)
-            .chain(read(&TEXT[drawn..], false))
+        let lines: HashMap<_, _> = read(&text[..drawn], true)
+            .chain(read(&text[drawn..], false))
             .collect();
         let mut spellings: HashMap<String, Vec<&str>> = HashMap::with_capacity(lines.len());
         for name in lines.keys() {
             spellings.entry(spelling(name)).or_default().push(name);
         }
-        NameIndex {
+        Self {
             longest: lines.keys().map(|name| name.len()).max().unwrap_or(0),
             lines,
             spellings,
         }
-    })
+    }
+
+    fn get(&self, name: &str) -> Option<Model> {
+        let line = self.lines.get(name)?;
+        let mut model = read(line.fields);
+        if !line.by_hand {
+            for other in &self.spellings[&spelling(name)] {
+                take_smaller(&mut model, &read(self.lines[other].fields));
+            }
+        }
+        Some(model)
+    }
 }
 
 /// The name and the fields of a line, if it is an entry.
-fn split(line: &'static str) -> Option<(&'static str, &'static str)> {
+fn split(line: &str) -> Option<(&str, &str)> {
     let (name, fields) = line.strip_prefix('"')?.split_once("\" = { ")?;
     Some((name, fields.strip_suffix(" }")?))
 }
 
-fn read(fields: &'static str) -> Model {
+fn read(fields: &str) -> Model {
     let mut model = Model {
         window_source: WindowSource::Known,
         ..Model::default()
@@ -107,7 +168,7 @@ fn read(fields: &'static str) -> Model {
             "window" => model.window = number.unwrap_or(model.window),
             "shared" if value == "false" => model.sharing = Sharing::Separate,
             "answer_cap" => model.answer_cap = number,
-            "tokenizer" => model.tokenizer = Some(Cow::Borrowed(value.trim_matches('"'))),
+            "tokenizer" => model.tokenizer = Some(value.trim_matches('"').to_owned().into()),
             "prefill" => model.prefill = value == "true",
             "json" => model.json = value == "true",
             "tools" => model.tools = value == "true",
@@ -166,7 +227,7 @@ mod tests {
             window_source: WindowSource::Known,
             sharing,
             answer_cap: tokens("answer_cap"),
-            tokenizer: tokenizer.map(|tokenizer| Cow::Owned(tokenizer.to_owned())),
+            tokenizer: tokenizer.map(|tokenizer| tokenizer.to_owned().into()),
             prefill: flag("prefill", false),
             json: flag("json", false),
             tools: flag("tools", false),
@@ -203,6 +264,21 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn parses_the_built_in_table_and_names_a_line_that_is_not_an_entry() {
+        let entries = parse(TEXT).expect("it is a table");
+        assert_eq!(entries.len(), table().lines.len());
+        let wrong = |text: &str, line| assert_eq!(parse(text), Err(TableError::Entry { line }));
+        wrong("[models]\n\"m\" = { window = 1 }\nm = { window = 1 }\n", 3);
+        wrong("\"m\" = { window = 0 }", 1);
+        wrong("\"m\" = { answer_cap = 5 }", 1);
+        wrong("\"m\" = { window = 1, price = 5 }", 1);
+        wrong("\"M\" = { window = 1 }", 1);
+        wrong("\"m\" = { window = 1, tools = yes }", 1);
+        wrong("<!DOCTYPE html>", 1);
+        assert_eq!(parse("# nothing\n\n[models]\n"), Err(TableError::Empty));
     }
 
     fn sizes(model: &Model) -> (u64, Option<u64>, bool) {

@@ -157,7 +157,7 @@ async fn a_model_that_bills_more_tokens_than_counted_is_counted_with_its_own_rat
         reporting(FakeReply::content("{}", "stop"), &json!({ "usage": usage }))
     };
     // The request has 808 counted tokens without a factor.
-    let door = door((0..9).map(|_| billed(1616)).collect()).await;
+    let door = door((0..9).map(|_| billed(1615)).collect()).await;
     let content = "river ".repeat(800);
     let request = json!({
         "model": "claude-sonnet-4-5", "max_tokens": 100,

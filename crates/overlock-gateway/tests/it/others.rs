@@ -323,19 +323,41 @@ async fn rejects_a_request_that_cannot_fit_without_a_call() {
     assert_eq!(door.upstream.requests().len(), 0);
 }
 
-#[tokio::test]
-async fn a_pending_tool_result_that_cannot_fit_is_refused() {
-    let door = Door::to_fake(vec![FakeReply::content("no", "stop")]).await;
+/// A question with a tool call with these arguments and a result of so many words.
+fn pending(arguments: &str, words: usize) -> Value {
     let mut request = ask(false);
     request["model"] = json!("gpt-4");
     let call = json!({ "id": "call_1", "type": "function",
-        "function": { "name": "read", "arguments": "{}" } });
+        "function": { "name": "read", "arguments": arguments } });
     let messages = request["messages"].as_array_mut().expect("messages");
     messages.extend([
         json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
-        json!({ "role": "tool", "tool_call_id": "call_1", "content": "word ".repeat(9000) }),
+        json!({ "role": "tool", "tool_call_id": "call_1", "content": "word ".repeat(words) }),
     ]);
-    let got = door.chat(&request, &[]).await;
+    request
+}
+
+/// Whether the upstream gets the tool result with its middle removed.
+fn is_truncated(sent: &Value) -> bool {
+    let messages = sent["messages"].as_array().expect("messages");
+    let mut results = messages.iter().filter(|message| message["role"] == "tool");
+    let result = results.next().expect("the result")["content"].as_str();
+    let result = result.expect("a text");
+    result.starts_with("word word") && result.contains(" characters removed]\n")
+}
+
+#[tokio::test]
+async fn a_pending_tool_result_that_cannot_fit_is_truncated_in_the_middle() {
+    let door = Door::to_fake(vec![FakeReply::content("{}", "stop")]).await;
+    let got = door.chat(&pending("{}", 9000), &[]).await;
+    assert_eq!(got.status, StatusCode::OK, "{}", got.body);
+    assert!(is_truncated(&door.upstream.requests()[0].body));
+}
+
+#[tokio::test]
+async fn a_pending_tool_call_that_cannot_fit_is_refused() {
+    let door = Door::to_fake(vec![FakeReply::content("no", "stop")]).await;
+    let got = door.chat(&pending(&"word ".repeat(9000), 9000), &[]).await;
     assert_eq!(got.status, StatusCode::BAD_REQUEST);
     let error = &got.json()["error"];
     assert_eq!(error["code"], "context_length_exceeded");
@@ -351,22 +373,14 @@ async fn a_pending_tool_result_that_cannot_fit_is_refused() {
 #[tokio::test]
 async fn a_pending_tool_result_is_not_dropped_for_a_continuation() {
     let cut = || FakeReply::content("{\"rows\": [1, 2, ", "length");
-    let door = Door::to_fake(vec![cut(), cut(), cut()]).await;
-    let mut request = ask(false);
-    request["model"] = json!("gpt-4");
+    let door = Door::to_fake(vec![cut(), cut(), cut(), cut()]).await;
+    let mut request = pending("{}", 7650);
     request["max_tokens"] = json!(300);
-    let call = json!({ "id": "call_1", "type": "function",
-        "function": { "name": "read", "arguments": "{}" } });
-    let messages = request["messages"].as_array_mut().expect("messages");
-    messages.extend([
-        json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
-        json!({ "role": "tool", "tool_call_id": "call_1", "content": "word ".repeat(7650) }),
-    ]);
     let got = door.chat(&request, &[]).await;
     assert_eq!(got.status, StatusCode::OK, "{}", got.body);
-    assert_eq!(got.header("x-overlock-outcome"), "partial");
-    assert_eq!(got.header("x-overlock-reason"), "window");
-    assert_eq!(got.header("x-overlock-continuations"), "0");
+    let sent = door.upstream.requests();
+    assert!(!is_truncated(&sent[0].body));
+    assert!(sent.len() > 1 && sent[1..].iter().all(|it| is_truncated(&it.body)));
 }
 
 #[tokio::test]

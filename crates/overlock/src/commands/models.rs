@@ -1,12 +1,16 @@
 //! `overlock models`: shows the limits of models, and how they are known.
 
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
 use clap::Args;
 use overlock_budget::{DEFAULT_WINDOW, Found, How, Model, Sharing};
 use serde::Serialize;
 
-use crate::config::{Config, ConfigSource};
+use crate::config::{Config, ConfigError, ConfigSource, models_file};
 use crate::draw::{self, ModelDrawing};
 use crate::ending::{Ending, Failure};
+use crate::input;
 use crate::output::{Notes, Results};
 use crate::suggest::several_nearest;
 
@@ -14,6 +18,8 @@ use crate::suggest::several_nearest;
 ///
 /// A name is looked up as given, then without its host, date or `:latest`, then by its beginning.
 /// For an unknown model defaults are shown, with a note. Without a name all models are listed.
+/// `--update FILE` uses a newer table in the format of models.toml; your own entries under [models]
+/// stay above it.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock models openai/gpt-4-0613 | head -4\n  \
@@ -28,6 +34,9 @@ pub(crate) struct Models {
     /// List only models whose name contains this
     #[arg(long, value_name = "WORD", conflicts_with = "name")]
     filter: Option<String>,
+    /// Use the entries of a newer table, which is copied to the user's data folder
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "filter", "json"])]
+    update: Option<PathBuf>,
     /// Print one JSON object, or a list of them
     #[arg(long)]
     json: bool,
@@ -111,6 +120,9 @@ impl Models {
     pub(crate) fn run(self) -> Result<Ending, Failure> {
         let mut notes = Notes::new();
         let config = self.config.load(&mut notes)?;
+        if let Some(path) = &self.update {
+            return update(path, &config, &mut notes);
+        }
         match &self.name {
             Some(name) => self.show(name, &config, &mut notes),
             None => self.list(&config, &mut notes),
@@ -184,6 +196,38 @@ impl Models {
     }
 }
 
+/// Stores a newer table, and notes what it changes.
+fn update(path: &Path, config: &Config, notes: &mut Notes) -> Result<Ending, Failure> {
+    let text = input::text(path)?;
+    let entries = overlock_budget::Models::parse_table(&text).map_err(|source| {
+        let path = path.to_owned();
+        ConfigError::Models { path, source }
+    })?;
+    let known = config.models().all();
+    let (old, new): (Vec<_>, Vec<_>) = entries
+        .iter()
+        .partition(|(name, _)| known.contains_key(name));
+    let changed = old.iter().filter(|(name, model)| known[name] != *model);
+    let stored = models_file().ok_or_else(|| Failure::OutputUnwritable {
+        path: "overlock/models.toml".into(),
+        source: io::ErrorKind::NotFound.into(),
+    })?;
+    let folder = stored.parent().unwrap_or(Path::new("."));
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&stored, &text));
+    written.map_err(|source| Failure::OutputUnwritable {
+        path: stored.clone(),
+        source,
+    })?;
+    notes.note(format_args!(
+        "{} models, {} of them new and {} changed, in {}",
+        entries.len(),
+        new.len(),
+        changed.count(),
+        stored.display()
+    ));
+    Ok(Ending::Done)
+}
+
 /// Notes that a model is unknown, with similar names.
 pub(super) fn note_unknown(name: &str, models: &overlock_budget::Models, notes: &mut Notes) {
     if models.find(name).how != How::Default {
@@ -194,11 +238,51 @@ pub(super) fn note_unknown(name: &str, models: &overlock_budget::Models, notes: 
         draw::head(name.as_bytes(), draw::SENTENCE_COLUMNS).text
     ));
     let all = models.all();
-    let similar = several_nearest(name, all.keys().map(String::as_str), 3);
+    let similar = similar_models(name, all.keys().map(String::as_str));
     notes.hint(if similar.is_empty() {
         "describe it in overlock.toml, under [models]".to_owned()
     } else {
         let similar: Vec<_> = similar.iter().map(|name| format!("`{name}`")).collect();
         format!("did you mean {}?", similar.join(", "))
     });
+}
+
+/// Up to three names without a host that a name contains, in any spelling, or that are similar to it.
+fn similar_models<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    const MOST: usize = 3;
+    /// A shorter name is part of many others.
+    const SHORTEST: usize = 4;
+    let letters = |name: &str| -> String {
+        let name = name.chars().filter(char::is_ascii_alphanumeric);
+        name.map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let bare = name.rsplit('/').next().unwrap_or(name);
+    let wanted = letters(bare);
+    let models: Vec<&str> = all.filter(|model| !model.contains('/')).collect();
+    let is_contained = |model: &&str| {
+        let model = letters(model);
+        model.len() >= SHORTEST && wanted.contains(&model)
+    };
+    let mut contained: Vec<&str> = models.iter().copied().filter(is_contained).collect();
+    contained.sort_by_key(|model| std::cmp::Reverse(model.len()));
+    contained.truncate(MOST);
+    if contained.is_empty() {
+        return several_nearest(bare, models, MOST);
+    }
+    contained
+}
+
+#[cfg(test)]
+mod tests {
+    use super::similar_models;
+
+    #[test]
+    fn suggests_the_models_that_a_name_contains_and_then_similar_ones() {
+        let all = overlock_budget::Models::default().all();
+        let similar = |name: &str| similar_models(name, all.keys().map(String::as_str));
+        assert_eq!(similar("azure/my-gpt4o-deployment"), ["gpt-4o", "gpt-4"]);
+        assert_eq!(similar("prod-claude-3-opus")[0], "claude-3-opus");
+        assert_eq!(similar("gtp-4o")[0], "gpt-4o");
+        assert_eq!(similar("host/zzzzzz"), [""; 0]);
+    }
 }

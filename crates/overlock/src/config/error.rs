@@ -5,6 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use overlock_budget::TableError;
+
 use crate::draw::{CUT, FAINT, Position, head};
 
 /// Why a configuration cannot be used.
@@ -14,6 +16,8 @@ pub(crate) enum ConfigError {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("the configuration `{}` is not UTF-8 text", path.display())]
     NotText { path: PathBuf },
+    #[error("`{}` is not a table of models: {source}", path.display())]
+    Models { path: PathBuf, source: TableError },
     #[error("{problem}\n{line}")]
     Invalid {
         problem: String,
@@ -35,6 +39,7 @@ impl ConfigError {
                 "check the path given with --config or OVERLOCK_CONFIG, and its permissions"
             }
             Self::NotText { .. } => "save the file as UTF-8",
+            Self::Models { .. } => "give a table such as `crates/overlock-budget/models.toml`",
             Self::Invalid { hint, .. } | Self::Variable { hint, .. } => hint,
         }
     }

@@ -16,6 +16,7 @@ mod example;
 
 use std::collections::BTreeMap;
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -44,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) complete: CompleteSettings,
     pub(crate) store: StoreSettings,
     pub(crate) serve: ServeSettings,
+    /// The entries of a table that `overlock models --update` has stored.
+    updated_models: Vec<(String, Model)>,
     /// The user's own models, by their name in lower case.
     models: BTreeMap<String, OwnModel>,
     /// The tokenizer file of each family that has one, by its name in lower case.
@@ -97,15 +100,16 @@ struct OwnModel {
 impl Config {
     /// All known models, overridden by the configured ones.
     pub(crate) fn models(&self) -> Models {
-        let table = Models::default();
-        Models::with_own(self.models.iter().map(|(name, own)| {
+        let table = Models::with_own(self.updated_models.iter().cloned());
+        let own = self.models.iter().map(|(name, own)| {
             let found = table.find(name);
             let known = Model {
                 window_source: found.window_source(),
                 ..found.model
             };
             (name.clone(), own.over(known))
-        }))
+        });
+        Models::with_own(self.updated_models.iter().cloned().chain(own))
     }
 
     pub(crate) fn pricing(&self) -> Pricing {
@@ -207,6 +211,7 @@ impl ConfigSource {
             Some(path) => file::read(&path)?,
             None => Config::default(),
         };
+        config.updated_models = updated_models()?;
         for unknown in environment::apply(&mut config, env::vars_os())? {
             notes.note(unknown);
         }
@@ -228,6 +233,25 @@ impl ConfigSource {
                     .flatten()
                     .find(|path| path.exists())
             })
+    }
+}
+
+/// The table of models that `overlock models --update` writes.
+pub(crate) fn models_file() -> Option<PathBuf> {
+    let folder = user_folder(["XDG_DATA_HOME", "LOCALAPPDATA"], ".local/share");
+    folder.map(|folder| folder.join("overlock/models.toml"))
+}
+
+/// The entries of that table, if there is one.
+fn updated_models() -> Result<Vec<(String, Model)>, ConfigError> {
+    let Some(path) = models_file().filter(|path| path.exists()) else {
+        return Ok(Vec::new());
+    };
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            Models::parse_table(&text).map_err(|source| ConfigError::Models { path, source })
+        }
+        Err(source) => Err(ConfigError::Unreadable { path, source }),
     }
 }
 

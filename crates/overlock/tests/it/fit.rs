@@ -442,6 +442,12 @@ fn a_pending_tool_result_is_never_dropped() {
     ];
     let request = json!({"model": "gpt-4", "messages": pending}).to_string();
     let run = overlock(&["fit"], &request);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains(" characters removed]\\n"));
+    for figure in ["open turn", "results truncated by "] {
+        assert!(run.stderr.contains(figure), "{}", run.stderr);
+    }
+    let run = overlock(&["fit", "--trim", "off"], &request);
     assert_eq!((run.code, &*run.stdout), (1, ""));
     for expected in [
         "✗ OVER BUDGET by ",
@@ -454,7 +460,7 @@ fn a_pending_tool_result_is_never_dropped() {
             run.stderr
         );
     }
-    let answer = overlock(&["fit", "--json"], &request).json();
+    let answer = overlock(&["fit", "--json", "--trim", "off"], &request).json();
     assert_eq!(answer["error"]["code"], json!("context-length-exceeded"));
 
     // Older turns are dropped for it.
@@ -673,11 +679,15 @@ fn every_part_is_reduced_by_its_settings() {
     );
 
     let plain = ask(&long_request(), &[]);
-    // Parts with a lower priority than the history get no room, parts with a higher one do.
-    assert_eq!(plain["memory_count"], json!(0));
+    // Memories fill what whole turns leave.
+    assert_eq!(plain["memory_count"], json!(1));
+    // Otherwise only parts with a higher priority than the history get room.
+    let strict = ("OVERLOCK_BUDGET_FILL_GAPS", "false");
+    let answer = ask(&long_request(), &[strict]);
+    assert_eq!(answer["memory_count"], json!(0));
     let answer = ask(
         &long_request(),
-        &[("OVERLOCK_BUDGET_MEMORIES_PRIORITY", "65")],
+        &[strict, ("OVERLOCK_BUDGET_MEMORIES_PRIORITY", "65")],
     );
     assert_eq!(answer["memory_count"], json!(1));
     let short = ask(&long_request(), &[("OVERLOCK_BUDGET_HISTORY_MAX", "1000")]);

@@ -969,7 +969,7 @@ fn reports_and_records_what_failed() {
 }
 
 #[test]
-fn a_model_without_a_public_tokenizer_is_counted_by_an_upper_bound() {
+fn the_context_is_counted_as_the_call_that_sends_it() {
     let folder = TemporaryFolder::new("pipeline-bound");
     folder.write(
         "one.yaml",
@@ -989,14 +989,16 @@ fn a_model_without_a_public_tokenizer_is_counted_by_an_upper_bound() {
         let arguments = ["run", &path, "--state", &state, "--store", &store, "--json"];
         overlock(&[&arguments, more].concat(), "").json()
     };
-    let (bound, exact) = (run(&[]), run(&["--set", "token_counter=o200k_base"]));
+    let (scaled, exact) = (run(&[]), run(&["--set", "token_counter=o200k_base"]));
     let tokens = |output: &Value| {
         output["trace"][0]["context_tokens"]
             .as_u64()
             .expect("it was counted")
     };
-    assert_eq!(tokens(&bound), tokens(&exact) + tokens(&exact).div_ceil(2));
-    assert_eq!(bound["trace"][0]["provenance"], "estimate");
-    let counter = bound["trace"][0]["counter"].as_str().expect("it is named");
-    assert!(counter.contains("an upper bound"), "{counter}");
+    assert_eq!(tokens(&scaled), tokens(&exact) * 12 / 10);
+    assert_eq!(scaled["trace"][0]["provenance"], "estimate");
+    let request =
+        json!({ "model": "claude-3-opus", "messages": [{ "role": "user", "content": "x" }] });
+    let fitted = overlock(&["fit", "--json"], &request.to_string()).json();
+    assert_eq!(scaled["trace"][0]["counter"], fitted["counter"]);
 }
