@@ -14,6 +14,7 @@ import importlib.util
 import json
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 KINDS = ["base", "long_context", "miss_func", "miss_param"]
@@ -115,17 +116,29 @@ def orphans(messages):
     return len(calls ^ answers)
 
 
+def identity(message):
+    """The message without the text of a result. An empty text is no text."""
+    calls = tuple(call["id"] for call in message.get("tool_calls") or [])
+    text = None if message["role"] == "tool" else message.get("content") or None
+    return message["role"], message.get("tool_call_id"), calls, text
+
+
 def open_exchange(messages):
-    """The last user message and what follows it, without the texts of results."""
+    """The last user message and what follows it."""
     users = [place for place, message in enumerate(messages) if message["role"] == "user"]
-    open = messages[users[-1] if users else 0 :]
-    return [(m["role"], m.get("tool_call_id") or m.get("content"), bool(m.get("tool_calls"))) for m in open]
+    return [identity(message) for message in messages[users[-1] if users else 0 :]]
+
+
+def unchanged(messages, sent):
+    """How many messages are sent with their text."""
+    whole = Counter((identity(message), message.get("content") or None) for message in sent)
+    asked = Counter((identity(message), message.get("content") or None) for message in messages)
+    return (whole & asked).total()
 
 
 def judged(name, requests, fitted):
-    rows = {"name": name, "requests": 0, "refused": 0, "over": 0, "orphans": 0, "no_open": 0}
+    rows = {"name": name, "requests": 0, "refused": 0, "over": 0, "orphans": 0, "no_open": 0, "valid": 0}
     kept = used = whole = 0.0
-    fitting = 0
     for request, results in zip(requests, fitted):
         messages = request["request"]["messages"]
         for limit, sent in zip(request["limits"], results):
@@ -134,19 +147,20 @@ def judged(name, requests, fitted):
                 rows["refused"] += 1
                 continue
             tokens = total(sent)
-            rows["over"] += tokens > limit
-            rows["orphans"] += orphans(sent) > 0
-            rows["no_open"] += open_exchange(messages) != open_exchange(sent)
-            # What does not fit would be refused by the provider, so it keeps nothing.
-            if tokens <= limit:
-                fitting += 1
-                texts = {str(m.get("content")) for m in sent}
+            faults = {
+                "over": tokens > limit,
+                "orphans": orphans(sent) > 0,
+                "no_open": open_exchange(messages) != open_exchange(sent),
+            }
+            for fault, is_so in faults.items():
+                rows[fault] += is_so
+            if not any(faults.values()):
+                rows["valid"] += 1
                 kept += len(sent) / len(messages)
                 used += tokens / limit
-                whole += sum(str(m.get("content")) in texts for m in messages) / len(messages)
-    rows["kept"] = kept / max(fitting, 1)
-    rows["used"] = used / max(fitting, 1)
-    rows["whole"] = whole / max(fitting, 1)
+                whole += unchanged(messages, sent) / len(messages)
+    valid = max(rows["valid"], 1)
+    rows.update(kept=kept / valid, used=used / valid, whole=whole / valid)
     return rows
 
 

@@ -26,7 +26,7 @@ pub(crate) fn run(python: &Path, folder: &Path) -> Result<()> {
     let [script, requests, ours] =
         ["agents.py", "agents.json", "fitted.json"].map(|name| folder.join(name));
     fs::write(&script, SCRIPT)?;
-    let call = |arguments: &[&Path], action: &str| {
+    let call = |arguments: &[&Path], action: &str| -> Result<Vec<u8>> {
         let mut call = Command::new(python);
         call.env("PYTHONPATH", &package).arg(&script).arg(action);
         let output = call.args(arguments).output()?;
@@ -36,11 +36,11 @@ pub(crate) fn run(python: &Path, folder: &Path) -> Result<()> {
         }
         Ok(output.stdout)
     };
-    call(&[&requests], "make")?;
+    call(&[requests.as_path()], "make")?;
     let conversations: Vec<Value> = serde_json::from_slice(&fs::read(&requests)?)?;
     let fitted = conversations.iter().map(fit).collect::<Result<Vec<_>>>()?;
     fs::write(&ours, Value::from(fitted).to_string())?;
-    let rows: Vec<Value> = serde_json::from_slice(&call(&[&requests, &ours], "judge")?)?;
+    let rows: Vec<Value> = serde_json::from_slice(&call(&[requests.as_path(), ours.as_path()], "judge")?)?;
 
     let heading = format!(
         "{} conversations of agents, each in three windows",
@@ -52,7 +52,8 @@ pub(crate) fn run(python: &Path, folder: &Path) -> Result<()> {
         "over the window",
         "calls torn from results",
         "open exchange lost",
-        "messages kept",
+        "valid",
+        "of these: messages kept",
         "kept unchanged",
         "window used",
     ]);
@@ -65,6 +66,7 @@ pub(crate) fn run(python: &Path, folder: &Path) -> Result<()> {
             count("over"),
             count("orphans"),
             count("no_open"),
+            count("valid"),
             share("kept"),
             share("whole"),
             share("used"),

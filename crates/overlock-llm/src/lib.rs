@@ -77,7 +77,7 @@ pub use http::{
 pub use marker::Marker;
 pub use progress::{Kpi, KpiPathError, MeasuredKpi, extract_kpi, validate_kpi_progression};
 pub use prompt::{FittedCall, PromptError, first_call, next_call};
-pub use room::{RoomMessage, RoomQuestion, age_in_days, remembered_since};
+pub use room::{RoomMessage, RoomQuestion, age_in_days, name_for_api, remembered_since};
 pub use run::Run;
 pub use strategy::{Strategy, strategies_for_prefill};
 pub use strategy_history::{StrategyHistory, StrategyResults};

@@ -91,7 +91,7 @@ pub fn age_in_days(at: u64, now: u64) -> f64 {
 const DAY: f64 = 24.0 * 60.0 * 60.0 * 1000.0;
 
 /// A name that the API accepts: at most 64 letters, digits, `_` and `-`.
-fn name_for_api(sender: &str) -> String {
+pub fn name_for_api(sender: &str) -> String {
     let plain = |character: char| {
         if character.is_ascii_alphanumeric() || character == '-' {
             character

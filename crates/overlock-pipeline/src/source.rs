@@ -7,7 +7,7 @@ use overlock_json::{RepairOptions, repair};
 use serde_json::Value;
 
 use crate::context::joined;
-use overlock_runs::State;
+use overlock_runs::{State, Turn};
 
 /// A field that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,8 @@ impl<'a> Source<'a> {
         }
         if self.is("history") {
             let turns = state.history.iter();
-            let turns = turns.map(|turn| format!("{}: {}", turn.role.name(), turn.content));
+            let speaker = |turn: &Turn| turn.name.clone().unwrap_or(turn.role.name().to_owned());
+            let turns = turns.map(|turn| format!("{}: {}", speaker(turn), turn.content));
             return Ok(turns.collect::<Vec<_>>().join("\n"));
         }
         if self.is("memories") {

@@ -55,6 +55,9 @@ pub struct State {
 pub struct Turn {
     /// Its role.
     pub role: Role,
+    /// The name of the speaker, if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Its text.
     pub content: String,
 }

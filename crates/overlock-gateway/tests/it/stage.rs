@@ -358,6 +358,7 @@ impl Measures for Unmeasured {
 fn turn(text: &str) -> Turn {
     Turn {
         role: Role::User,
+        name: None,
         content: text.to_owned(),
     }
 }

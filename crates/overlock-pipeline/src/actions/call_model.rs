@@ -6,7 +6,7 @@ use overlock_llm::wire::WireRequest;
 use overlock_llm::wire::chat::ChatRequest;
 use overlock_llm::{
     Continuation, ContinuationOptions, Drive, DriveError, Outcome, StopCause, TextContinuation,
-    TextOptions, age_in_days, complete, complete_text, first_text,
+    TextOptions, age_in_days, complete, complete_text, first_text, name_for_api,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -215,10 +215,14 @@ impl CallModel {
             messages.push(json!({ "role": "system", "content": prompt }));
         }
         if !self.shows("history") {
-            let turns = state.history.iter();
-            messages.extend(
-                turns.map(|turn| json!({ "role": turn.role.name(), "content": turn.content })),
-            );
+            messages.extend(state.history.iter().map(|turn| {
+                let mut message = json!({ "role": turn.role.name() });
+                if let Some(name) = &turn.name {
+                    message["name"] = name_for_api(name).into();
+                }
+                message["content"] = turn.content.as_str().into();
+                message
+            }));
         }
         let (message, empty) = self.user_message(state)?;
         messages.push(json!({ "role": "user", "content": message }));

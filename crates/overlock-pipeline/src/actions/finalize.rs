@@ -15,6 +15,9 @@ pub struct Finalize {
     /// Whether to store question and answer in the session's room.
     #[serde(default = "store_turn")]
     pub store_turn: bool,
+    /// The persona that has answered; by default the pipeline.
+    #[schemars(length(min = 1))]
+    pub persona: Option<String>,
 }
 
 fn store_turn() -> bool {
@@ -40,43 +43,49 @@ impl Perform for Finalize {
             work.warn("the answer is empty");
         }
         if self.store_turn {
-            store_turn_once(&answer, work)?;
+            self.store_turn_once(&answer, work)?;
         }
         work.state.answer = Some(answer);
         Ok(Next::Onward)
     }
 }
 
-/// Posts question and answer, unless the run was interrupted after posting them.
-fn store_turn_once(answer: &str, work: &mut Work<'_>) -> Result<(), ActionError> {
-    let Some(room) = work.state.session_id.clone() else {
-        work.note("stored", false);
-        return Ok(());
-    };
-    let (store, at) = (work.world.store, work.world.began_at);
-    let question = work.state.user_question.as_str();
-    let messages = store.messages(&room, LOOK_BACK)?;
-    // Both messages have the start time of the run, which identifies them.
-    let is_stored = messages.windows(2).any(|pair| {
-        pair.iter().all(|message| message.at == at)
-            && pair[0].text == question
-            && pair[1].text == answer
-    });
-    if !is_stored {
-        let message = |sender, role, text| NewMessage {
-            sender,
-            role,
-            text,
-            at,
+impl Finalize {
+    /// Posts question and answer, unless the run was interrupted after posting them.
+    fn store_turn_once(&self, answer: &str, work: &mut Work<'_>) -> Result<(), ActionError> {
+        let Some(room) = work.state.session_id.clone() else {
+            work.note("stored", false);
+            return Ok(());
         };
-        store.post(
-            &room,
-            &[
-                message("user", "user", question),
-                message(work.pipeline_name, "assistant", answer),
-            ],
-        )?;
+        let (store, at) = (work.world.store, work.world.began_at);
+        let question = work.state.user_question.as_str();
+        let messages = store.messages(&room, LOOK_BACK)?;
+        // Both messages have the start time of the run, which identifies them.
+        let is_stored = messages.windows(2).any(|pair| {
+            pair.iter().all(|message| message.at == at)
+                && pair[0].text == question
+                && pair[1].text == answer
+        });
+        if !is_stored {
+            let message = |sender, role, text| NewMessage {
+                sender,
+                role,
+                text,
+                at,
+            };
+            store.post(
+                &room,
+                &[
+                    message("user", "user", question),
+                    message(
+                        self.persona.as_deref().unwrap_or(work.pipeline_name),
+                        "assistant",
+                        answer,
+                    ),
+                ],
+            )?;
+        }
+        work.note("stored", room);
+        Ok(())
     }
-    work.note("stored", room);
-    Ok(())
 }

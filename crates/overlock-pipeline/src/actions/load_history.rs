@@ -1,5 +1,8 @@
 //! `load_history`: loads the earlier conversation.
 
+use overlock_budget::ChatRole;
+use overlock_llm::RoomMessage;
+use overlock_store::Message;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -16,6 +19,10 @@ pub struct LoadHistory {
     /// The room; by default that of the session.
     #[schemars(length(min = 1))]
     pub room: Option<String>,
+    /// The persona that answers. Its own messages are answers of the model, those of all others are
+    /// messages of users, with their names.
+    #[schemars(length(min = 1))]
+    pub persona: Option<String>,
 }
 
 fn limit() -> u32 {
@@ -34,17 +41,40 @@ impl Perform for LoadHistory {
             return Ok(Next::Onward);
         };
         let messages = work.world.store.messages(&room, self.limit)?;
-        let turns = messages.into_iter().map(|message| Turn {
-            role: match message.role.as_str() {
-                "assistant" => Role::Assistant,
-                "system" => Role::System,
-                _ => Role::User,
-            },
-            content: message.text,
+        let turns = messages.into_iter().map(|message| {
+            let role = self.role_of(&message);
+            let is_named = self.persona.is_some() && role == Role::User;
+            Turn {
+                role,
+                name: is_named.then_some(message.sender),
+                content: message.text,
+            }
         });
         work.state.history = turns.collect();
         work.note("room", &room);
         work.note("messages", work.state.history.len());
         Ok(Next::Onward)
+    }
+}
+
+impl LoadHistory {
+    fn role_of(&self, message: &Message) -> Role {
+        let Some(persona) = &self.persona else {
+            return match message.role.as_str() {
+                "assistant" => Role::Assistant,
+                "system" => Role::System,
+                _ => Role::User,
+            };
+        };
+        let posted = RoomMessage {
+            sender: &message.sender,
+            role: &message.role,
+            text: &message.text,
+        };
+        match posted.role_for(persona) {
+            ChatRole::Assistant => Role::Assistant,
+            ChatRole::System => Role::System,
+            _ => Role::User,
+        }
     }
 }

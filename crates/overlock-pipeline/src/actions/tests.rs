@@ -391,6 +391,7 @@ fn history_is_loaded_from_the_room_of_the_session() {
     );
     let turn = |role, content: &str| Turn {
         role,
+        name: None,
         content: content.to_owned(),
     };
     assert_eq!(
@@ -406,6 +407,78 @@ fn history_is_loaded_from_the_room_of_the_session() {
     assert_eq!(
         ended.trace[0]["why"],
         "there is no session, and no room is named"
+    );
+}
+
+#[test]
+fn a_persona_answers_under_its_own_name_and_speakers_keep_theirs() {
+    let bed = TestBed::new(&["Take the wide one."]);
+    fn post<'a>(sender: &'a str, role: &'a str, text: &'a str) -> NewMessage<'a> {
+        NewMessage {
+            sender,
+            role,
+            text,
+            at: 1,
+        }
+    }
+    let posted = [
+        post("ana", "user", "Which rake?"),
+        post("other", "assistant", "Any."),
+    ];
+    bed.store.post("garden", &posted).expect("it is posted");
+    let state = |question: &str| State {
+        session_id: Some("garden".to_owned()),
+        ..asking(question)
+    };
+    let answer = State {
+        last_model_response: Some("Take the wide one.".to_owned()),
+        ..state("For moss.")
+    };
+    let finalize = json!({ "action": "finalize", "persona": "helper" });
+    perform(&bed, json!({}), finalize, answer);
+    let stored = bed.store.messages("garden", 9).expect("they can be read");
+    let bed = TestBed::new(&[]);
+    let again: Vec<NewMessage<'_>> = stored
+        .iter()
+        .map(|message| post(&message.sender, &message.role, &message.text))
+        .collect();
+    bed.store.post("garden", &again).expect("it is posted");
+    let load = json!({ "action": "load_history", "persona": "helper" });
+    let ended = perform(&bed, json!({}), load, state("Why?"));
+    let turn = |role, name: Option<&str>, content: &str| Turn {
+        role,
+        name: name.map(str::to_owned),
+        content: content.to_owned(),
+    };
+    let history = [
+        turn(Role::User, Some("ana"), "Which rake?"),
+        turn(Role::User, Some("other"), "Any."),
+        turn(Role::User, Some("user"), "For moss."),
+        turn(Role::Assistant, None, "Take the wide one."),
+    ];
+    assert_eq!(done(&ended).history, history);
+    let asked = State {
+        history: history.to_vec(),
+        ..asking("Why?")
+    };
+    let bed = TestBed::new(&["Because."]);
+    perform(&bed, json!({ "model": "gpt-4o" }), call(json!({})), asked);
+    let names: Vec<Value> = messages(&bed)
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|message| message["name"].clone())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            json!(null),
+            json!("ana"),
+            json!("other"),
+            json!("user"),
+            json!(null),
+            json!(null)
+        ]
     );
 }
 
@@ -623,6 +696,7 @@ fn a_prompt_has_its_parts_in_order() {
 fn history_comes_before_the_question_unless_it_is_a_part() {
     let turn = |role, content: &str| Turn {
         role,
+        name: None,
         content: content.to_owned(),
     };
     let mut state = asking("Why?");

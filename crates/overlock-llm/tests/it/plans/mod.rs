@@ -8,6 +8,8 @@ mod laws;
 mod numbers;
 // What is dropped fits in place of nothing that stays.
 mod order;
+// What is sent, recounted by `tiktoken`.
+mod recount;
 // How tool results are shortened, and the order in which parts give way.
 mod results;
 // The same properties under other rules.
