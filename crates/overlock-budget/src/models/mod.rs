@@ -238,11 +238,8 @@ impl Models {
         for tail in tails(&name, longest + name::LONGEST_DECORATION) {
             let forms = plain_forms(tail);
             let alike = forms.iter().filter_map(|form| self.spelled_like(form));
-            let entries = forms.iter().copied().chain(alike);
-            if let Some(found) = entries
-                .filter_map(|entry| self.get(entry, How::Alias))
-                .next()
-            {
+            let mut entries = forms.iter().copied().chain(alike);
+            if let Some(found) = entries.find_map(|entry| self.get(entry, How::Alias)) {
                 return found;
             }
         }

@@ -87,7 +87,6 @@ impl<'a> Planner<'a> {
         };
         let mut measured = Measured::new(
             request,
-            &tools,
             extras,
             &memories,
             &old_results,
@@ -582,11 +581,9 @@ fn margin(provenance: Provenance, input: u64, options: &PlanOptions) -> u64 {
 /// The most tokens of an input that leave room for the least answer, and the margin of so many.
 fn room(provenance: Provenance, answer: &Answer, options: &PlanOptions) -> (u64, u64) {
     let shared = options.window.saturating_sub(answer.reserved(options));
-    match options.margin {
-        Some(margin) => (shared.saturating_sub(margin), margin),
-        None => {
-            let room = provenance.most_input(shared);
-            (room, (shared - room).max(provenance.margin(0)))
-        }
+    if let Some(margin) = options.margin {
+        return (shared.saturating_sub(margin), margin);
     }
+    let room = provenance.most_input(shared);
+    (room, (shared - room).max(provenance.margin(0)))
 }

@@ -137,7 +137,6 @@ pub(super) struct Measured<'a> {
 impl<'a> Measured<'a> {
     pub(super) fn new(
         request: &'a dyn Request,
-        offered: &[Tool],
         extras: &Extras,
         memories: &[usize],
         results: &OldResults,
@@ -149,6 +148,7 @@ impl<'a> Measured<'a> {
             Some(mark) => Some(mark.tokens),
             None => counter.message_up_to(request, place, limit),
         };
+        let offered = request.tools();
         let count = |places: &[usize]| {
             let tokens = places.iter();
             let tokens = tokens.map(|&place| message(place, u64::MAX).unwrap_or(u64::MAX));
@@ -166,7 +166,7 @@ impl<'a> Measured<'a> {
             named,
             others: tools,
             called,
-        } = Tools::order(offered, extras, &calls, conversation.free_units.len());
+        } = Tools::order(&offered, extras, &calls, conversation.free_units.len());
         let tool = |place: &usize| counter.tool(&offered[*place]);
         let named_tokens = named.iter().map(tool).fold(0, u64::saturating_add);
 
@@ -179,25 +179,7 @@ impl<'a> Measured<'a> {
         ];
         let required = required.into_iter().fold(0, u64::saturating_add);
         let room = room.saturating_sub(required);
-        // Required parts are counted to their end, and so are parts that share their priority with
-        // others, because they shrink in proportion to their total. Whether a piece is within the
-        // bounds of its part must not depend on the available tokens.
-        let limit = |part: usize| {
-            let PartOptions {
-                priority,
-                min,
-                max,
-                required,
-                ..
-            } = options[part];
-            let mut peers = options.iter().filter(|one| one.priority == priority);
-            let is_alone = peers.nth(1).is_none();
-            if is_alone && !required {
-                room.max(min).max(max.unwrap_or(0))
-            } else {
-                u64::MAX
-            }
-        };
+        let limit = |part: usize| limit(part, &options, room);
 
         let mut sum = 0_u64;
         let sums = tools.iter().map(|place| {
@@ -210,16 +192,6 @@ impl<'a> Measured<'a> {
             let mut left = limit;
             for place in conversation.units.free(units[unit].clone()) {
                 left = left.checked_sub(message(place, left)?)?;
-            }
-            Some(limit - left)
-        });
-        let unmarked = Pieces::gather(results.len(), limit(RESULTS), |batch, limit| {
-            let mut left = limit;
-            for &place in results.batch(batch) {
-                let marked = results.mark(place).map_or(0, |mark| mark.tokens);
-                let limit = left.saturating_add(marked);
-                let tokens = counter.message_up_to(request, place, limit)?;
-                left = left.checked_sub(tokens.saturating_sub(marked))?;
             }
             Some(limit - left)
         });
@@ -250,7 +222,7 @@ impl<'a> Measured<'a> {
                 history,
                 context,
                 Pieces::from_sums(told),
-                unmarked,
+                results.unmarked(request, counter, limit(RESULTS)),
             ],
             options,
             starts: conversation.starts(),
@@ -478,6 +450,28 @@ impl<'a> Measured<'a> {
         }
         let window = options.window;
         flex(&items, &FlexOptions { window, gap })
+    }
+}
+
+/// Up to how many tokens the pieces of a part are counted.
+///
+/// Required parts are counted to their end, and so are parts that share their priority with others,
+/// because they shrink in proportion to their total. Whether a piece is within the bounds of its part
+/// must not depend on the available tokens.
+fn limit(part: usize, options: &[PartOptions; PARTS], room: u64) -> u64 {
+    let PartOptions {
+        priority,
+        min,
+        max,
+        required,
+        ..
+    } = options[part];
+    let mut peers = options.iter().filter(|one| one.priority == priority);
+    let is_alone = peers.nth(1).is_none();
+    if is_alone && !required {
+        room.max(min).max(max.unwrap_or(0))
+    } else {
+        u64::MAX
     }
 }
 

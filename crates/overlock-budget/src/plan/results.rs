@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::line::Pieces;
 use super::options::ResultOptions;
 use crate::chat::{ChatCounter, Content, MessageKind, Request};
 use crate::count::Keep;
@@ -55,14 +56,23 @@ impl OldResults {
         results
     }
 
-    /// The number of batches.
-    pub(super) fn len(&self) -> usize {
-        self.batches.len()
-    }
-
-    /// The messages of a batch.
-    pub(super) fn batch(&self, batch: usize) -> &[usize] {
-        &self.batches[batch]
+    /// What the results of each batch take beyond their marks.
+    pub(super) fn unmarked(
+        &self,
+        request: &dyn Request,
+        counter: &ChatCounter,
+        limit: u64,
+    ) -> Pieces {
+        Pieces::gather(self.batches.len(), limit, |batch, limit| {
+            let mut left = limit;
+            for &place in &self.batches[batch] {
+                let marked = self.mark(place).map_or(0, |mark| mark.tokens);
+                let limit = left.saturating_add(marked);
+                let tokens = counter.message_up_to(request, place, limit)?;
+                left = left.checked_sub(tokens.saturating_sub(marked))?;
+            }
+            Some(limit - left)
+        })
     }
 
     /// The messages with marks if this many batches stay without.
