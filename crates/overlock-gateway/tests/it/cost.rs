@@ -145,9 +145,9 @@ async fn an_uncut_answer_has_cost_ratio_1() {
 async fn counted(door: &Door<Fake>, run: &str) -> (u64, String) {
     let shown = door.get(&format!("/api/runs/{run}")).await.json();
     let budget = &shown["steps"][0]["budget"];
-    let counted = budget["input_token_count"].as_u64().expect("a count");
-    let counter = budget["basis"]["counter"].as_str().expect("a counter");
-    (counted, counter.to_owned())
+    let tokens = budget["input_token_count"].as_u64().expect("a count");
+    let name = budget["basis"]["counter"].as_str().expect("a counter");
+    (tokens, name.to_owned())
 }
 
 #[tokio::test]
@@ -165,12 +165,12 @@ async fn a_model_that_bills_more_tokens_than_counted_is_counted_with_its_own_rat
     });
     for answer in 0..9 {
         let got = door.chat(&request, &[]).await;
-        let (counted, counter) = counted(&door, got.header("x-overlock-run")).await;
+        let (tokens, name) = counted(&door, got.header("x-overlock-run")).await;
         let factor = if answer < 8 { "1.2" } else { "2.0" };
-        let name = format!("o200k_base in place of an unknown tokenizer, times {factor}");
-        assert_eq!(counter, name, "answer {answer}");
+        let scaled = format!("o200k_base in place of an unknown tokenizer, times {factor}");
+        assert_eq!(name, scaled, "answer {answer}");
         let expected = if answer < 8 { 969 } else { 1616 };
-        assert_eq!(counted, expected, "answer {answer}");
+        assert_eq!(tokens, expected, "answer {answer}");
     }
     let metrics = door.get("/metrics").await.body;
     let line = "overlock_billed_token_ratio{model=\"claude-sonnet-4-5\"} 2.0";

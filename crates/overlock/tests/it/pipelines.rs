@@ -999,6 +999,6 @@ fn the_context_is_counted_as_the_call_that_sends_it() {
     assert_eq!(scaled["trace"][0]["provenance"], "estimate");
     let request =
         json!({ "model": "claude-3-opus", "messages": [{ "role": "user", "content": "x" }] });
-    let fitted = overlock(&["fit", "--json"], &request.to_string()).json();
+    let fitted = overlock(&["fit", "--json"], request.to_string()).json();
     assert_eq!(scaled["trace"][0]["counter"], fitted["counter"]);
 }
