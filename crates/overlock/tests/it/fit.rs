@@ -452,7 +452,7 @@ fn a_pending_tool_result_is_never_dropped() {
     for expected in [
         "✗ OVER BUDGET by ",
         "the largest part is `open turn`",
-        "hint: shorten `open turn` from ",
+        "shorten `open turn` from ",
     ] {
         assert!(
             run.stderr.contains(expected),
