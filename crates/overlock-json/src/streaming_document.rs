@@ -12,6 +12,7 @@ use crate::cut::CutPlace;
 use crate::document_start::DocumentStart;
 use crate::partial_document::PartialDocument;
 use crate::scan::{Scanner, SyntaxErrorKind};
+use crate::stitch::{is_prose, is_telling};
 
 /// A document that arrives in pieces.
 ///
@@ -92,7 +93,7 @@ impl StreamingDocument {
         arriving.is_blank = !base.scanner().is_in_string();
         arriving.given_len = base.settled_len();
         base.text()[base.settled_len()..].clone_into(&mut arriving.owed);
-        if overlap.is_empty() || !base.text().ends_with(overlap) {
+        if !base.text().ends_with(overlap) || !is_telling(base, overlap) {
             arriving.arrival = Arrival::Unclear;
         }
         arriving
@@ -116,6 +117,7 @@ impl StreamingDocument {
     /// the end of the document, or before the first error, is necessarily returned.
     pub fn feed(&mut self, piece: &str) -> String {
         match self.arrival {
+            Arrival::Whole if self.is_unconfirmed() => self.grow(piece),
             Arrival::Unclear | Arrival::Whole | Arrival::Spoilt => String::new(),
             Arrival::Growing => self.grow(piece),
             Arrival::Awaited => {
@@ -132,6 +134,11 @@ impl StreamingDocument {
                 }
             }
         }
+    }
+
+    /// Whether the brackets that close the document wait for the text after it.
+    fn is_unconfirmed(&self) -> bool {
+        matches!(self.begins, Begins::Overlap(_)) && self.scanner.syntax_error().is_none()
     }
 
     /// The progress of the answer.
@@ -177,20 +184,22 @@ impl StreamingDocument {
     fn grow(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         self.scanner.feed(piece.as_bytes());
-        if let Some(syntax_error) = self.scanner.syntax_error() {
-            self.arrival = match syntax_error.kind {
-                SyntaxErrorKind::TrailingText => Arrival::Whole,
-                _ => Arrival::Spoilt,
-            };
-        } else if self.scanner.is_complete() {
-            self.arrival = Arrival::Whole;
-        }
+        self.arrival = self.arrival_at_end();
         if self.arrival == Arrival::Spoilt {
             // The text before the syntax error may end inside an escape.
             return String::new();
         }
-        let settled =
-            self.scanner.whole_text_end() - doubtful_len(self.scanner.place(), &self.held);
+        let end = self.scanner.whole_text_end();
+        let read = &self.held[..end - self.given_len];
+        let place = self.scanner.place();
+        let settled = end
+            - match self.begins {
+                // Text after the document confirms it.
+                Begins::Overlap(_) if self.scanner.syntax_error().is_none() => {
+                    unconfirmed_len(place, read)
+                }
+                _ => doubtful_len(place, read),
+            };
         self.is_blank &= self.held[..settled - self.given_len].trim().is_empty();
         if self.is_blank {
             return String::new();
@@ -202,6 +211,25 @@ impl StreamingDocument {
             given.truncate(given.trim_end().len());
         }
         given
+    }
+
+    fn arrival_at_end(&self) -> Arrival {
+        let is_continuation = matches!(self.begins, Begins::Overlap(_));
+        match self.scanner.syntax_error() {
+            None if self.scanner.is_complete() => Arrival::Whole,
+            None => Arrival::Growing,
+            Some(syntax_error) if syntax_error.kind != SyntaxErrorKind::TrailingText => {
+                Arrival::Spoilt
+            }
+            // More of some document follows: the brackets before it close too much.
+            Some(_)
+                if is_continuation
+                    && !is_prose(&self.held[self.scanner.offset() - self.given_len..]) =>
+            {
+                Arrival::Spoilt
+            }
+            Some(_) => Arrival::Whole,
+        }
     }
 
     /// Where the document begins in the held text, which ends with `piece`. If it has not begun, waits
@@ -269,6 +297,41 @@ pub(crate) fn doubtful_len(place: Option<CutPlace>, text: &str) -> usize {
         DOUBTED.. => 0,
         doubtful => doubtful,
     }
+}
+
+/// How many bytes at the end of a continuation a repair may write otherwise. A bracket that closes
+/// too much shows only in the token after the next comma, so closing brackets wait for that.
+pub(crate) fn unconfirmed_len(place: Option<CutPlace>, text: &str) -> usize {
+    let doubtful = doubtful_len(place, text);
+    let near = &text[text.ceil_char_boundary(text.len().saturating_sub(DOUBTED))..];
+    doubtful.max(closers_len(place, near.trim_end()).map_or(0, |len| {
+        near.len() - near.trim_end().len() + len
+    }))
+}
+
+/// The length of the closing brackets at the end of a text, with a comma and a string after them.
+fn closers_len(place: Option<CutPlace>, text: &str) -> Option<usize> {
+    let before = match place {
+        Some(CutPlace::AfterColon | CutPlace::ContainerStart | CutPlace::Root) => return None,
+        Some(CutPlace::Number | CutPlace::Literal) => return None,
+        Some(CutPlace::String | CutPlace::Key | CutPlace::Escape) => before_string(text)?,
+        _ => match text.strip_suffix('"') {
+            Some(string) => before_string(string)?,
+            None => text.strip_suffix(',').unwrap_or(text),
+        },
+    };
+    let before = before.trim_end();
+    let kept = before.trim_end_matches([']', '}', ' ', '\t', '\r', '\n']);
+    (kept.len() < before.len()).then(|| text.len() - kept.len())
+}
+
+/// The text before a comma and the string in which a text stops.
+fn before_string(text: &str) -> Option<&str> {
+    let quote = text.rmatch_indices('"').map(|(at, _)| at).find(|at| {
+        let before = &text[..*at];
+        (before.len() - before.trim_end_matches('\\').len()).is_multiple_of(2)
+    })?;
+    text[..quote].trim_end().strip_suffix(',')
 }
 
 /// Whether a character may be part of a number or a literal.

@@ -11,6 +11,7 @@ use crate::cut::CutPlace;
 use crate::partial_document::PartialDocument;
 use crate::plain;
 use crate::scan::{Scanner, SyntaxErrorKind};
+use crate::strings::code_points;
 use crate::tokens::Tokens;
 
 /// In a string, one or two equal characters are a coincidence that happens all the time.
@@ -50,7 +51,16 @@ pub(super) fn decide<'f>(
     let expected = expected.filter(|text| !text.is_empty() && base.text().ends_with(text));
     let mut mismatch = None;
     if let Some(expected) = expected {
-        for attempt in attempts(false).chain(attempts(true)) {
+        // What stands before the overlap may be decoration, and nothing after it is.
+        let first = unwrap::find_in_head(fragment, expected.trim()).unwrap_or(fragment.len());
+        let begins_before = |reading: &&str| {
+            let start = reading.as_ptr().addr() - fragment.as_ptr().addr();
+            start <= first
+        };
+        let likely = |mends| {
+            attempts(mends).filter(move |attempt| begins_before(&attempt.fragment))
+        };
+        for attempt in likely(false).chain(likely(true)) {
             match attempt.as_asked(expected) {
                 Some(Err(Outcome::NoMatch(reason))) => mismatch = Some(reason),
                 Some(decision) => return decision,
@@ -121,19 +131,18 @@ impl<'f> Attempt<'_, 'f> {
             // What stands before it may be less of the overlap than was asked for, and then new
             // text that repeats itself.
             let is_other = |other: &Candidate<'_>| other.bits >= ENOUGH && other.from != from;
-            if bits + ASKED < ENOUGH
+            let needed = if is_more { ENOUGH } else { ENOUGH - ASKED };
+            if bits < needed
                 || !is_more && !unwrap::is_decoration(before, said)
                 || self.overlaps().iter().any(is_other)
             {
                 return None;
             }
         }
-        // A short document that is asked for as a whole may well say the same again.
         let blank = &asked[..asked.len() - asked.trim_start().len()];
         let written = at - before.strip_suffix(blank).map_or(0, |_| blank.len());
         let from = match self.after_doubling(from, &self.fragment[written..from], bits) {
             Ok(from) => from,
-            Err(_) if bits < 2 * ENOUGH => from,
             Err(outcome) => return Some(Err(outcome)),
         };
         let repeated = said.chars().count();
@@ -143,6 +152,7 @@ impl<'f> Attempt<'_, 'f> {
             Err(_) if !self.mends => None,
             Err(syntax_error) => {
                 let join = self.join_up_to_slip(from, repeated).ok();
+                let join = join.filter(|_| bits + ASKED >= ENOUGH);
                 let join = join.and_then(|join| self.progress(join).ok());
                 Some(join.ok_or(Outcome::NoMatch(Mismatch::NotJson(syntax_error))))
             }
@@ -152,29 +162,28 @@ impl<'f> Attempt<'_, 'f> {
     /// Where the fragment goes on if it may write what it repeats twice, up to `from` once. Either
     /// the model did, or the document says the same again, for which there are as many bits against.
     fn after_doubling(&self, from: usize, said: &str, bits: u32) -> Result<usize, Outcome> {
-        let (base, rest) = (self.base.text().trim_end(), &self.fragment[from..]);
+        let rest = &self.fragment[from..];
         let (text, again) = (said.trim(), rest.trim_start());
         let blank = &said[..said.len() - said.trim_start().len()];
         let is_doubled = !text.is_empty()
             && again.starts_with(said.trim_start())
             && rest[..rest.len() - again.len()].ends_with(blank);
-        if !is_doubled || bits < ENOUGH {
-            return Ok(from);
-        }
-        // A document that repeats itself has begun to do so before the cut.
-        let before = base.strip_suffix(text).unwrap_or_default().trim_end();
-        let same = before.bytes().rev().zip(text.bytes().rev());
-        let same = same.take_while(|(a, b)| a == b).count();
+        // What repeats itself again and again goes on to.
         let prefixes = common_prefixes(text.as_bytes());
-        let mut periods = prefixes.iter().enumerate().skip(1).take(text.len() / 3 * 2);
-        if 2 * same >= text.len() || periods.any(|(at, same)| at + same == text.len()) {
+        let mut periods = prefixes.iter().enumerate().skip(1).take(text.len() / 3);
+        if !is_doubled || periods.any(|(at, same)| at + same == text.len()) {
             return Ok(from);
         }
+        let base_len = self.base.text().len();
         let twice = &again[said.trim_start().len()..];
-        let exact = self.join(Outcome::Exact, self.base.text().len(), "", from, 0);
-        let is_clear = exact.is_err() || bits >= 2 * ENOUGH;
+        let after_twice = self.fragment.len() - twice.len();
+        let is_lawful = |from| self.join(Outcome::Exact, base_len, "", from, 0).is_ok();
+        if bits < ASKED && !is_lawful(after_twice) {
+            return Ok(from);
+        }
+        let is_clear = bits >= ENOUGH + ASKED || !is_lawful(from);
         if is_clear && !twice.trim_start().starts_with(text) {
-            return Ok(self.fragment.len() - twice.len());
+            return Ok(after_twice);
         }
         let shorter = said.chars().count();
         Err(Outcome::Ambiguous {
@@ -328,13 +337,14 @@ impl<'f> Attempt<'_, 'f> {
         if self.begins_with_equal_items() {
             return ambiguous(0);
         }
-        if best.join.outcome == Outcome::Overlap {
-            let from = self.after_doubling(best.from, &self.fragment[..best.from], best.bits)?;
-            if from > best.from {
-                let base_len = self.base.text().len();
-                let join = self.join(Outcome::Overlap, base_len, "", from, longer);
-                best.join = join.map_err(|error| Outcome::NoMatch(Mismatch::NotJson(error)))?;
+        let from = self.after_doubling(best.from, &self.fragment[..best.from], best.bits)?;
+        if from > best.from {
+            if best.join.outcome != Outcome::Overlap {
+                return ambiguous(2 * longer);
             }
+            let base_len = self.base.text().len();
+            let join = self.join(Outcome::Overlap, base_len, "", from, longer);
+            best.join = join.map_err(|error| Outcome::NoMatch(Mismatch::NotJson(error)))?;
         }
         self.progress(best.join)
     }
@@ -372,6 +382,9 @@ impl<'f> Attempt<'_, 'f> {
                 if self.base.scanner().is_in_string() && !self.leaves_the_string(&only.join) =>
             {
                 Err(Outcome::NoMatch(Mismatch::NothingRepeated))
+            }
+            (Some(_), None) if self.is_like_the_document() => {
+                Err(Outcome::NoMatch(Mismatch::Restart))
             }
             (Some(only), None) => self.progress(only.join),
             (Some(longer), Some(shorter)) => Err(Outcome::Ambiguous {
@@ -412,6 +425,12 @@ impl<'f> Attempt<'_, 'f> {
             }
             Err(_) => return self.choose_short(candidates),
         };
+        // What is said again is no news, even if the join after it has a slip.
+        let longest = self.longest_overlap();
+        if self.evidence.since(self.base.text().len() - longest) >= ENOUGH {
+            let longer = self.fragment[..longest].chars().count();
+            return Err(Outcome::Ambiguous { shorter: 0, longer });
+        }
         let place = self.base.scanner().place();
         let repeated = candidates.first().map_or(0, |short| short.join.repeated);
         let ambiguous = Err(Outcome::Ambiguous {
@@ -438,7 +457,7 @@ impl<'f> Attempt<'_, 'f> {
                 ambiguous
             }
             Some(CutPlace::String | CutPlace::Escape | CutPlace::Key) => self.progress(exact),
-            _ if repeated > 0 => ambiguous,
+            _ if repeated > 0 || self.may_begin_after_a_line() => ambiguous,
             _ if self.is_like_the_document() || self.said_of_the_beginning() >= ENOUGH => {
                 Err(Outcome::NoMatch(Mismatch::Restart))
             }
@@ -449,12 +468,35 @@ impl<'f> Attempt<'_, 'f> {
         }
     }
 
-    /// Whether the fragment begins with the word in which the base stops.
+    /// Whether the fragment begins with the word in which the base stops, perhaps with escapes.
     fn begins_the_word_again(&self) -> bool {
         let text = self.base.text();
         let before = text.trim_end_matches(char::is_alphanumeric);
         let word = &text[before.len()..];
-        !word.is_empty() && self.fragment.starts_with(word)
+        let mut again = code_points(self.fragment);
+        !word.is_empty()
+            && code_points(word).all(|(wanted, _)| {
+                again.next().is_some_and(|(character, _)| character == wanted)
+            })
+    }
+
+    /// Whether the fragment begins with a line that may be a value of the document, or be about the
+    /// answer: it says how far that is, or what follows it belongs to the base's end.
+    fn may_begin_after_a_line(&self) -> bool {
+        let line = self.fragment.lines().next().unwrap_or_default();
+        let rest = self.fragment[line.len()..].trim_start();
+        if rest.is_empty() || line.trim().is_empty() {
+            return false;
+        }
+        let after = Attempt {
+            fragment: rest,
+            ..*self
+        };
+        let base_len = self.base.text().len();
+        let is_number = line.trim().parse().is_ok_and(|percent: u32| percent <= 100);
+        let says_again = |candidate: &Candidate<'_>| candidate.bits >= ENOUGH;
+        is_number && after.join(Outcome::Exact, base_len, "", 0, 0).is_ok()
+            || after.candidates().0.first().is_some_and(says_again)
     }
 
     /// Whether what a join adds ends the string in which the base stops and goes on with

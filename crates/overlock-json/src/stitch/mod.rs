@@ -22,8 +22,9 @@ use crate::extract::clean_encoding;
 use crate::partial_document::{PartialDocument, whole_characters};
 use crate::repair::Fix;
 use crate::scan::{Scanner, SyntaxError, SyntaxErrorKind};
-use crate::streaming_document::doubtful_len;
-pub(crate) use evidence::{ENOUGH, Evidence};
+use crate::streaming_document::unconfirmed_len;
+pub(crate) use evidence::{ENOUGH, Evidence, is_telling};
+pub(crate) use unwrap::is_prose;
 
 /// What the model was asked to begin its answer with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -182,10 +183,10 @@ pub fn stitch<T: AsRef<[u8]> + ?Sized>(
     let retyped = unwrap::with_plain_quotes(fragment);
     let decision = decide::decide(base, fragment, options, &scanned);
     let decision = match retyped.as_deref() {
-        Some(retyped) => decide::decide(base, retyped, options, &scanned)
-            .ok()
-            .filter(|join| !matches!(&decision, Ok(plain) if plain.is_as_good_as(join)))
-            .map_or(decision, Ok),
+        Some(retyped) => {
+            let retyped = decide::decide(base, retyped, options, &scanned);
+            with_either_quotes(decision, retyped)
+        }
         None => decision,
     };
     match decision {
@@ -238,10 +239,28 @@ struct Join<'f> {
     is_spoilt: bool,
 }
 
-impl Join<'_> {
-    /// Whether it is as good as another join of the same text with other quotes.
-    fn is_as_good_as(&self, other: &Self) -> bool {
-        (!self.is_in_string || other.is_in_string) && (!self.is_spoilt || other.is_spoilt)
+/// Chooses between a fragment and the same with plain quotes in the place of typographic ones.
+fn with_either_quotes<'f>(
+    plain: Result<Join<'f>, Outcome>,
+    retyped: Result<Join<'f>, Outcome>,
+) -> Result<Join<'f>, Outcome> {
+    let (plain, retyped) = match (plain, retyped) {
+        (Ok(plain), Ok(retyped)) => (plain, retyped),
+        (Ok(plain), Err(_)) => return Ok(plain),
+        (Err(_), Ok(retyped)) => return Ok(retyped),
+        (Err(outcome), Err(_)) => return Err(outcome),
+    };
+    // Quotes that end no string are text; text that never leaves its string may be structure.
+    let doubt = |join: &Join<'_>| (join.is_spoilt, join.is_in_string && !join.fixes.is_empty());
+    if doubt(&plain) < doubt(&retyped) || !plain.is_in_string && !plain.is_spoilt {
+        Ok(plain)
+    } else if doubt(&retyped) < doubt(&plain) || plain.is_spoilt {
+        Ok(retyped)
+    } else {
+        Err(Outcome::Ambiguous {
+            shorter: plain.repeated,
+            longer: retyped.repeated,
+        })
     }
 }
 
@@ -317,8 +336,8 @@ impl<'f> Attempt<'_, 'f> {
         let valid = addition.floor_char_boundary(scanner.offset() - base_len);
         let mut scanner = self.base.scanner().clone();
         scanner.feed(&addition.as_bytes()[..valid]);
-        let doubtful = doubtful_len(scanner.place(), &addition[..valid]);
-        let kept = &addition[..valid - doubtful];
+        let unconfirmed = unconfirmed_len(scanner.place(), &addition[..valid]);
+        let kept = &addition[..valid - unconfirmed];
         let (_, scanner) = self.read_on(base_len, "", kept)?;
         Ok(Join {
             outcome: Outcome::Overlap,
@@ -359,7 +378,7 @@ impl<'f> Attempt<'_, 'f> {
         };
         let read = scanner.offset() - base_len - separator.len();
         if syntax_error.kind != SyntaxErrorKind::TrailingText
-            || !unwrap::is_prose(&addition[read..])
+            || !is_prose(&addition[read..])
         {
             return Err(syntax_error);
         }

@@ -9,8 +9,8 @@ const WINDOW: usize = 32 * 1024;
 const MOST_TRIED: usize = 64;
 
 impl<'f> Attempt<'_, 'f> {
-    /// The two longest lawful overlaps, longest first: that is what a decision needs.
-    pub(super) fn overlaps(&self) -> Vec<Candidate<'f>> {
+    /// The lengths of the ends of the base with which the fragment begins, longest first.
+    fn overlap_lengths(&self) -> impl Iterator<Item = usize> + use<'f> {
         let (base, fragment) = (self.base.text().as_bytes(), self.fragment);
         let len = fragment.len().min(base.len()).min(WINDOW);
         let (head, tail) = (&fragment.as_bytes()[..len], &base[base.len() - len..]);
@@ -23,16 +23,24 @@ impl<'f> Attempt<'_, 'f> {
             .chain(tail.iter().map(|byte| u16::from(*byte)))
             .collect();
         let prefixes = common_prefixes(&sequence);
-        let lengths = (1..=len)
+        let is_overlap = move |n: &usize| prefixes[sequence.len() - n] == *n;
+        (1..=len)
             .rev()
-            .filter(|n| prefixes[sequence.len() - n] == *n);
+            .filter(is_overlap)
+            .filter(|n| fragment.is_char_boundary(*n))
+    }
 
+    /// How much of the base's end the fragment begins with, lawful or not.
+    pub(super) fn longest_overlap(&self) -> usize {
+        self.overlap_lengths().next().unwrap_or(0)
+    }
+
+    /// The two longest lawful overlaps, longest first: that is what a decision needs.
+    pub(super) fn overlaps(&self) -> Vec<Candidate<'f>> {
+        let (base, fragment) = (self.base.text().as_bytes(), self.fragment);
         let limit = self.scanned.get() + 8 * fragment.len();
         let mut overlaps: Vec<Candidate<'f>> = Vec::new();
-        for len in lengths
-            .filter(|n| fragment.is_char_boundary(*n))
-            .take(MOST_TRIED)
-        {
+        for len in self.overlap_lengths().take(MOST_TRIED) {
             if self.scanned.get() > limit {
                 break;
             }

@@ -243,7 +243,9 @@ impl<'b, 'f> Attempt<'b, 'f> {
                 self.likeness(&frames[level..=level], text.len(), first.start) >= ENOUGH
             };
             // The last item once more, or the first one: a repetition, or a document begun anew.
+            // So may be a document without any of the items, if there are few to miss.
             if same_as(start, end)
+                || self.protocol != Protocol::Remainder && self.said_after_first(opener) < ENOUGH
                 || self.begins_anew(opener, text.len(), first.start)
                 || is_like
                 || self.has_members_again(&frames[..=level], first.start)
@@ -258,6 +260,11 @@ impl<'b, 'f> Attempt<'b, 'f> {
             }
         } else if !is_tied {
             return None;
+        } else if self.protocol != Protocol::Remainder {
+            return Some(Err(Outcome::Ambiguous {
+                shorter: 0,
+                longer: 0,
+            }));
         }
         let separator = match place {
             CutPlace::AfterValue if !first.is_mark("]") => ",",
@@ -329,6 +336,22 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let most = said(*known, first).max(second.map_or(0, |second| said(*known, second)));
             most >= in_columns + ENOUGH - ASKED
         })
+    }
+
+    /// What the base's array says after those first items that a document begun anew may leave out.
+    fn said_after_first(&self, array: usize) -> u32 {
+        let text = self.base.text();
+        let mut tokens = Tokens::new(text, array + 1, false);
+        let mut start = text.len();
+        for _ in 0..MOST_LEFT_OUT {
+            if read_value(&mut tokens).is_none() {
+                return 0;
+            }
+            let comma = tokens.next();
+            start = comma.map_or(text.len(), |comma| comma.end);
+        }
+        self.count(start - array);
+        self.evidence.since(start)
     }
 
     /// Where the next item begins in the fragment after one that begins at a byte.

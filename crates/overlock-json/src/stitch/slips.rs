@@ -3,7 +3,7 @@
 use super::Attempt;
 use crate::cut::CutPlace;
 use crate::repair::{Fix, FixKind, repair_open};
-use crate::scan::{Container, Frame};
+use crate::scan::{Container, Frame, Scanner};
 
 impl Attempt<'_, '_> {
     /// The addition as JSON, and what was mended; nothing if the slips leave a choice.
@@ -13,9 +13,16 @@ impl Attempt<'_, '_> {
         let text = format!("{context}{addition}");
         let (json, mut fixes) = repair_open(text.as_bytes());
         let mended = json.strip_prefix(&context)?.to_owned();
+        // A line break may end a string whose quote never comes.
+        let mut scanner = Scanner::new();
+        scanner.feed(json.as_bytes());
+        let is_in_string = scanner.is_in_string();
         for fix in &mut fixes {
             let is_closer =
                 |offset: usize| matches!(text.as_bytes().get(offset), Some(b'}' | b']'));
+            if is_in_string && fix.kind == FixKind::ControlCharacter {
+                return None;
+            }
             let is_clear = matches!(
                 fix.kind,
                 FixKind::Comment

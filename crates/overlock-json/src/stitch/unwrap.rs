@@ -139,7 +139,7 @@ fn is_preamble(text: &str) -> bool {
 }
 
 /// Whether what follows a whole document is talk, and not more of some document.
-pub(super) fn is_prose(text: &str) -> bool {
+pub(crate) fn is_prose(text: &str) -> bool {
     !text
         .trim_start()
         .starts_with(['{', '}', '[', ']', ',', ':', '"'])

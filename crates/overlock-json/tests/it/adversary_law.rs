@@ -7,12 +7,9 @@ use overlock_json::{PartialDocument, Protocol, StitchOptions, stitch};
 
 use crate::adversary::{Findings, Mode, run};
 
-fn joins() -> usize {
-    let wanted = std::env::var("OVERLOCK_ADVERSARY");
-    wanted
-        .ok()
-        .and_then(|joins| joins.parse().ok())
-        .unwrap_or(4_000)
+/// A number that is set in the environment.
+fn set(name: &str) -> Option<usize> {
+    std::env::var(name).ok()?.parse().ok()
 }
 
 fn print(findings: &Findings) {
@@ -45,7 +42,8 @@ fn print(findings: &Findings) {
 
 #[test]
 fn an_overlap_that_is_there_as_asked_always_joins() {
-    let findings = run(joins(), 1);
+    let seed = set("OVERLOCK_SEED").unwrap_or(1);
+    let findings = run(set("OVERLOCK_ADVERSARY").unwrap_or(4_000), seed as u64);
     if let Ok(path) = std::env::var("OVERLOCK_STORIES") {
         std::fs::write(path, findings.stories.join("\n")).expect("the stories are written");
     }

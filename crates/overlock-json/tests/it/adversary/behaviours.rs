@@ -38,6 +38,8 @@ pub(crate) struct Draft {
     pub(crate) overlap: String,
     pub(crate) body: String,
     pub(crate) after: String,
+    /// Whether the body is a document of its own, and does not go on where the base ends.
+    pub(crate) is_document: bool,
 }
 
 impl Draft {
@@ -121,6 +123,7 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
                 .collect();
             draft.overlap.clear();
             draft.body = question.value.write(random.pick(&others));
+            draft.is_document = true;
             Some(())
         },
     ),
@@ -277,6 +280,8 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
         Writing,
         Join,
         |draft, question, random| {
+            // After nothing at all, a closer may be text.
+            (!draft.body.is_empty()).then_some(())?;
             if question.is_last() && random.once_in(2) {
                 draft.body += random.pick(&["}", "]", "\n}", "]}"]);
                 return Some(());
@@ -289,7 +294,9 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
             )?;
             // Where a second closer is lawful, no reader could tell.
             let mut scanner = overlock_json::Scanner::new();
-            scanner.feed(question.base().as_bytes());
+            if !draft.is_document {
+                scanner.feed(question.base().as_bytes());
+            }
             scanner.feed(draft.body.as_bytes());
             scanner.syntax_error().map(|_| ())
         },
@@ -389,12 +396,13 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
         Writing,
         Join,
         |draft, question, _| {
+            (!question.is_in_escape()).then_some(())?;
             let (overlap, body) = (
                 super::retype_quotes(
                     &draft.overlap,
                     question.is_in_string_at(question.cut - draft.overlap.len().min(question.cut)),
                 ),
-                super::retype_quotes(&draft.body, question.is_in_string()),
+                super::retype_quotes(&draft.body, question.is_body_in_string(draft)),
             );
             let changed = overlap != draft.overlap || body != draft.body;
             (draft.overlap, draft.body) = (overlap, body);
@@ -447,7 +455,7 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
         Writing,
         Undecidable,
         |draft, question, random| {
-            let commas = question.body_places(&draft.body, |b| b == b',');
+            let commas = question.body_places(draft, |b| b == b',');
             (commas.len() > 3).then_some(())?;
             let from = random.below(commas.len() - 2);
             let to = from + 1 + random.below(2);
@@ -461,7 +469,7 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
         Writing,
         Undecidable,
         |draft, question, random| {
-            let commas = question.body_places(&draft.body, |b| b == b',');
+            let commas = question.body_places(draft, |b| b == b',');
             let at = *commas.get(random.below(commas.len().max(1)))?;
             draft.body.truncate(at);
             let text = format!("{}{}", question.base(), draft.body);
@@ -480,7 +488,7 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
         "an apology and no more",
         Head,
         Refuse,
-        |draft, _, random| {
+        |draft, question, random| {
             draft.overlap.clear();
             random
             .pick(&[
@@ -494,7 +502,9 @@ pub(crate) const BEHAVIOURS: &[Behaviour] = &[
                 "{}",
             ])
             .clone_into(&mut draft.body);
-            Some(())
+            draft.is_document = true;
+            // It may be what was asked for.
+            (!draft.body.starts_with(question.asked)).then_some(())
         },
     ),
     behaviour(
@@ -518,6 +528,7 @@ fn remaining_items(draft: &mut Draft, question: &Question<'_>, _: &mut Random) -
     let wrapper = super::wrapper(base, open[1])?;
     draft.overlap.clear();
     draft.body = format!("{{{wrapper}:[{}", draft.body.trim_start());
+    draft.is_document = true;
     Some(())
 }
 
@@ -541,6 +552,7 @@ fn restart(
     (same + 2 < question.cut).then_some(())?;
     draft.overlap.clear();
     draft.body = text;
+    draft.is_document = true;
     if !question.is_last() {
         let end = draft.body.floor_char_boundary(question.end);
         draft.body.truncate(end);
@@ -624,7 +636,7 @@ impl Draft {
         is_wanted: impl Fn(u8) -> bool,
         edit: impl Fn(&str, &mut Random) -> String,
     ) -> Option<()> {
-        let places = question.body_places(&self.body, is_wanted);
+        let places = question.body_places(self, is_wanted);
         let at = *places.get(random.below(places.len().max(1)))?;
         let new = edit(&self.body[at..=at], random);
         self.body.replace_range(at..=at, &new);
@@ -633,7 +645,7 @@ impl Draft {
 
     fn replace_outside_strings(&mut self, question: &Question<'_>, old: &str, new: &str) -> bool {
         let first = old.as_bytes()[0];
-        let places = question.body_places(&self.body, |b| b == first);
+        let places = question.body_places(self, |b| b == first);
         let mut changed = false;
         for at in places.into_iter().rev() {
             if self.body[at..].starts_with(old) {
@@ -645,11 +657,12 @@ impl Draft {
     }
 
     fn single_quotes(&mut self, question: &Question<'_>, _: &mut Random) -> Option<()> {
+        (!question.is_in_escape()).then_some(())?;
         // Only strings that begin in the body, and only plain ones.
         let mut out = String::new();
         let mut rest = &*self.body;
         let mut changed = false;
-        if question.is_in_string() {
+        if question.is_body_in_string(self) {
             let end = super::string_end(rest)?;
             out.push_str(&rest[..end]);
             rest = &rest[end..];
@@ -674,11 +687,12 @@ impl Draft {
     }
 
     fn respace(&mut self, question: &Question<'_>, style: &str) -> Option<()> {
+        (!question.is_in_escape()).then_some(())?;
         let start = question.cut.checked_sub(self.overlap.len())?;
         (self.overlap.len() >= 40 && question.base().ends_with(&self.overlap)).then_some(())?;
         let in_string = question.is_in_string_at(start);
         let overlap = super::respaced(&self.overlap, in_string, style);
-        let body = super::respaced(&self.body, question.is_in_string(), style);
+        let body = super::respaced(&self.body, question.is_body_in_string(self), style);
         let changed = overlap != self.overlap;
         (self.overlap, self.body) = (overlap, body);
         changed.then_some(())

@@ -46,14 +46,30 @@ impl Question<'_> {
     }
 
     /// The bytes of what follows the cut that are outside of strings and wanted.
-    fn body_places(&self, body: &str, is_wanted: impl Fn(u8) -> bool) -> Vec<usize> {
-        let text = [self.base(), body].concat();
-        let places = outside_strings(&text, false, is_wanted).into_iter();
-        places.filter_map(|at| at.checked_sub(self.cut)).collect()
+    fn body_places(&self, draft: &Draft, is_wanted: impl Fn(u8) -> bool) -> Vec<usize> {
+        let before = match (self.is_body_in_string(draft), self.is_in_escape()) {
+            (true, true) => "\"\\",
+            (true, false) => "\"",
+            (false, _) => "",
+        };
+        let places = outside_strings(&[before, &draft.body].concat(), false, is_wanted);
+        let places = places.into_iter();
+        places.filter_map(|at| at.checked_sub(before.len())).collect()
+    }
+
+    /// Whether the body begins in a string.
+    fn is_body_in_string(&self, draft: &Draft) -> bool {
+        !draft.is_document && self.is_in_string()
     }
 
     pub(crate) fn is_last(&self) -> bool {
         self.end == self.document.len()
+    }
+
+    /// Whether the base ends between a backslash and what it escapes.
+    pub(crate) fn is_in_escape(&self) -> bool {
+        let base = self.base();
+        !(base.len() - base.trim_end_matches('\\').len()).is_multiple_of(2)
     }
 
     pub(crate) fn is_in_string(&self) -> bool {
@@ -166,7 +182,7 @@ pub(crate) struct Findings {
 }
 
 /// Stories are told of so many failures.
-const MOST_STORIES: usize = 400;
+const MOST_STORIES: usize = 2000;
 
 /// The row under which compositions of two behaviours are counted.
 pub(crate) const PAIRS: u8 = 20;
@@ -339,7 +355,9 @@ fn answer(
             _ => Duty::Join,
         };
     }
-    Some((draft.text(), duty))
+    // What stands before it must not be what was asked for.
+    let asked = question.asked.trim_start();
+    (!draft.before.trim_start().starts_with(asked)).then(|| (draft.text(), duty))
 }
 
 fn join(
