@@ -12,7 +12,7 @@ use crate::cut::CutPlace;
 use crate::document_start::DocumentStart;
 use crate::partial_document::PartialDocument;
 use crate::scan::{Scanner, SyntaxErrorKind};
-use crate::stitch::{is_prose, is_telling};
+use crate::stitch::{is_talk_after, is_telling};
 
 /// A document that arrives in pieces.
 ///
@@ -224,7 +224,7 @@ impl StreamingDocument {
             // More of some document follows: the brackets before it close too much.
             Some(_)
                 if is_continuation
-                    && !is_prose(&self.held[self.scanner.offset() - self.given_len..]) =>
+                    && !is_talk_after(&self.held, self.scanner.offset() - self.given_len) =>
             {
                 Arrival::Spoilt
             }
@@ -300,20 +300,27 @@ pub(crate) fn doubtful_len(place: Option<CutPlace>, text: &str) -> usize {
 }
 
 /// How many bytes at the end of a continuation a repair may write otherwise. A bracket that closes
-/// too much shows only in the token after the next comma, so closing brackets wait for that.
+/// too much shows only in the token after the next comma, so brackets wait for that.
 pub(crate) fn unconfirmed_len(place: Option<CutPlace>, text: &str) -> usize {
     let doubtful = doubtful_len(place, text);
     let near = &text[text.ceil_char_boundary(text.len().saturating_sub(DOUBTED))..];
-    doubtful.max(closers_len(place, near.trim_end()).map_or(0, |len| {
-        near.len() - near.trim_end().len() + len
-    }))
+    doubtful.max(
+        brackets_len(place, near.trim_end())
+            .map_or(0, |len| near.len() - near.trim_end().len() + len),
+    )
 }
 
-/// The length of the closing brackets at the end of a text, with a comma and a string after them.
-fn closers_len(place: Option<CutPlace>, text: &str) -> Option<usize> {
+/// The length of the closing brackets at the end of a text, with a comma and a string after them, or
+/// of the opening ones: those of talk open nothing.
+fn brackets_len(place: Option<CutPlace>, text: &str) -> Option<usize> {
     let before = match place {
-        Some(CutPlace::AfterColon | CutPlace::ContainerStart | CutPlace::Root) => return None,
-        Some(CutPlace::Number | CutPlace::Literal) => return None,
+        Some(CutPlace::ContainerStart) => {
+            let kept = text.trim_end_matches(['[', '{', ' ', '\t', '\r', '\n']);
+            return Some(text.len() - kept.len());
+        }
+        Some(CutPlace::AfterColon | CutPlace::Root | CutPlace::Number | CutPlace::Literal) => {
+            return None;
+        }
         Some(CutPlace::String | CutPlace::Key | CutPlace::Escape) => before_string(text)?,
         _ => match text.strip_suffix('"') {
             Some(string) => before_string(string)?,

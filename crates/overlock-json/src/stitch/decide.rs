@@ -12,10 +12,12 @@ use crate::partial_document::PartialDocument;
 use crate::plain;
 use crate::scan::{Scanner, SyntaxErrorKind};
 use crate::strings::code_points;
-use crate::tokens::Tokens;
+use crate::tokens::{Token, Tokens};
 
 /// In a string, one or two equal characters are a coincidence that happens all the time.
 const COINCIDENCE: usize = 2;
+/// After so many equal bytes, two places may be the same one of two records.
+const SAME_PLACE: usize = 2;
 /// A fragment of at least so many bytes that stands in the base as a whole is no news.
 const LONG_REPEAT: usize = 16;
 /// A repeat is looked for in so many bytes at the end of the base.
@@ -52,15 +54,13 @@ pub(super) fn decide<'f>(
     let mut mismatch = None;
     if let Some(expected) = expected {
         // What stands before the overlap may be decoration, and nothing after it is.
-        let first = unwrap::find_in_head(fragment, expected.trim()).unwrap_or(fragment.len());
-        let begins_before = |reading: &&str| {
-            let start = reading.as_ptr().addr() - fragment.as_ptr().addr();
-            start <= first
-        };
-        let likely = |mends| {
-            attempts(mends).filter(move |attempt| begins_before(&attempt.fragment))
-        };
-        for attempt in likely(false).chain(likely(true)) {
+        let begins = |reading: &&str| reading.trim_start().starts_with(expected.trim_start());
+        let first = readings.iter().position(begins);
+        let likely = first.map_or(readings.len(), |first| first + 1);
+        for attempt in attempts(false)
+            .take(likely)
+            .chain(attempts(true).take(likely))
+        {
             match attempt.as_asked(expected) {
                 Some(Err(Outcome::NoMatch(reason))) => mismatch = Some(reason),
                 Some(decision) => return decision,
@@ -83,7 +83,14 @@ pub(super) fn decide<'f>(
             .is_err()
     });
     for attempt in attempts(false).chain(attempts(true).filter(|_| has_slip)) {
-        match attempt.by_evidence(expected.is_some()) {
+        // All of the fragment may be new: then less speaks for what is left of it.
+        let is_raw = attempt.fragment.len() == fragment.len();
+        let enough = if is_raw || has_slip {
+            ENOUGH
+        } else {
+            2 * ENOUGH
+        };
+        match attempt.by_evidence(enough, expected.is_some()) {
             ControlFlow::Break(decision) => return decision,
             ControlFlow::Continue(candidates) => weak = weak.or(Some(candidates)),
         }
@@ -178,10 +185,15 @@ impl<'f> Attempt<'_, 'f> {
         let twice = &again[said.trim_start().len()..];
         let after_twice = self.fragment.len() - twice.len();
         let is_lawful = |from| self.join(Outcome::Exact, base_len, "", from, 0).is_ok();
-        if bits < ASKED && !is_lawful(after_twice) {
+        if bits < ASKED {
             return Ok(from);
         }
-        let is_clear = bits >= ENOUGH + ASKED || !is_lawful(from);
+        // Records may be equal: then both begin at the same place of one.
+        let base = self.base.text().trim_end();
+        let before = base.strip_suffix(text).unwrap_or_default().trim_end();
+        let same = before.bytes().rev().zip(base.bytes().rev());
+        let is_aligned = same.take_while(|(a, b)| a == b).count() >= SAME_PLACE;
+        let is_clear = bits >= ENOUGH + ASKED && !is_aligned || !is_lawful(from);
         if is_clear && !twice.trim_start().starts_with(text) {
             return Ok(after_twice);
         }
@@ -226,13 +238,21 @@ impl<'f> Attempt<'_, 'f> {
     /// that say less are left.
     fn by_evidence(
         &self,
+        enough: u32,
         was_asked: bool,
     ) -> ControlFlow<Result<Join<'f>, Outcome>, Vec<Candidate<'f>>> {
         let (candidates, falls_short) = self.candidates();
         if falls_short || self.is_repeat() {
             return ControlFlow::Break(Err(Outcome::Repeat));
         }
-        if candidates.first().is_none_or(|best| best.bits < ENOUGH) {
+        // A slip may stand in the way of a longer overlap.
+        let is_shorter = |best: &Candidate<'_>| {
+            best.join.outcome == Outcome::Overlap && best.from < self.longest_overlap()
+        };
+        if candidates
+            .first()
+            .is_none_or(|best| best.bits < enough || is_shorter(best))
+        {
             return ControlFlow::Continue(candidates);
         }
         ControlFlow::Break(self.choose(candidates, was_asked))
@@ -386,6 +406,10 @@ impl<'f> Attempt<'_, 'f> {
             (Some(_), None) if self.is_like_the_document() => {
                 Err(Outcome::NoMatch(Mismatch::Restart))
             }
+            (Some(only), None) if only.from < self.longest_overlap() => Err(Outcome::Ambiguous {
+                shorter: only.join.repeated,
+                longer: self.fragment[..self.longest_overlap()].chars().count(),
+            }),
             (Some(only), None) => self.progress(only.join),
             (Some(longer), Some(shorter)) => Err(Outcome::Ambiguous {
                 shorter: shorter.join.repeated,
@@ -418,6 +442,12 @@ impl<'f> Attempt<'_, 'f> {
         candidates: Vec<Candidate<'f>>,
         protocol: Protocol,
     ) -> Result<Join<'f>, Outcome> {
+        // What is said again is no news, even if the join after it has a slip.
+        let longest = self.longest_overlap();
+        if self.evidence.since(self.base.text().len() - longest) >= ENOUGH {
+            let longer = self.fragment[..longest].chars().count();
+            return Err(Outcome::Ambiguous { shorter: 0, longer });
+        }
         let exact = match self.join(Outcome::Exact, self.base.text().len(), "", 0, 0) {
             Ok(exact) => exact,
             Err(syntax_error) if candidates.is_empty() || self.stands_alone() => {
@@ -425,12 +455,6 @@ impl<'f> Attempt<'_, 'f> {
             }
             Err(_) => return self.choose_short(candidates),
         };
-        // What is said again is no news, even if the join after it has a slip.
-        let longest = self.longest_overlap();
-        if self.evidence.since(self.base.text().len() - longest) >= ENOUGH {
-            let longer = self.fragment[..longest].chars().count();
-            return Err(Outcome::Ambiguous { shorter: 0, longer });
-        }
         let place = self.base.scanner().place();
         let repeated = candidates.first().map_or(0, |short| short.join.repeated);
         let ambiguous = Err(Outcome::Ambiguous {
@@ -461,7 +485,9 @@ impl<'f> Attempt<'_, 'f> {
             _ if self.is_like_the_document() || self.said_of_the_beginning() >= ENOUGH => {
                 Err(Outcome::NoMatch(Mismatch::Restart))
             }
-            _ if self.stands_alone() && !self.is_next_record() => {
+            _ if self.may_stand_alone()
+                && (protocol == Protocol::Overlap || !self.is_next_record()) =>
+            {
                 Err(Outcome::NoMatch(Mismatch::Foreign))
             }
             _ => self.progress(exact),
@@ -476,7 +502,9 @@ impl<'f> Attempt<'_, 'f> {
         let mut again = code_points(self.fragment);
         !word.is_empty()
             && code_points(word).all(|(wanted, _)| {
-                again.next().is_some_and(|(character, _)| character == wanted)
+                again
+                    .next()
+                    .is_some_and(|(character, _)| character == wanted)
             })
     }
 
@@ -526,8 +554,21 @@ impl<'f> Attempt<'_, 'f> {
             None => is_container || scanner.is_complete(),
             Some(syntax_error) => {
                 syntax_error.kind == SyntaxErrorKind::TrailingText
-                    && unwrap::is_prose(&self.fragment[syntax_error.offset..])
+                    && unwrap::is_talk_after(self.fragment, syntax_error.offset)
             }
+        }
+    }
+
+    /// Whether the fragment may be JSON without the base, perhaps with brackets that close too much:
+    /// it begins with a container, or it is only a literal.
+    fn may_stand_alone(&self) -> bool {
+        let mut tokens = Tokens::new(self.fragment, 0, false);
+        let first = tokens.next();
+        let is_literal = |first: Token<'_>| matches!(first.raw, "true" | "false" | "null");
+        match first {
+            Some(first) if first.is_mark("{[") => true,
+            Some(first) if is_literal(first) => tokens.all(|token| token.is_mark("}]")),
+            _ => self.stands_alone(),
         }
     }
 

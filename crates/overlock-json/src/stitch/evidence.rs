@@ -69,12 +69,14 @@ impl<'b> Evidence<'b> {
         let is_inside = is_inside_string(text, window, self.string.is_some());
         let tokens = Tokens::new(text, window, is_inside);
         let is_value = |token: &Token<'_>| !token.endless && token.kind != TokenKind::Mark;
-        tokens.filter(is_value).map(|token| (token.start, token.end))
+        tokens
+            .filter(is_value)
+            .map(|token| (token.start, token.end))
     }
 
     /// Where the shortest end of the base begins that says so many bits, if the window does.
     pub(crate) fn shortest(&self, bits: u32) -> usize {
-        let window = self.text.len().saturating_sub(WINDOW);
+        let window = self.window();
         let starts = (window..self.text.len()).rev();
         starts
             .into_iter()
@@ -82,34 +84,53 @@ impl<'b> Evidence<'b> {
             .unwrap_or(window)
     }
 
-    /// The bits of the base from a byte on.
+    /// The bits of the base from a byte on. The root comes once; of any other part, the next record
+    /// may say the same.
     pub(super) fn since(&self, start: usize) -> u32 {
-        self.of(start, self.text.len())
+        if self.text[..start.min(self.text.len())]
+            .trim_ascii()
+            .is_empty()
+        {
+            return self.of(0, self.text.len());
+        }
+        let sums = &self.model().among_records;
+        bits(sums[start.clamp(self.window(), self.text.len()) - self.window()])
     }
 
     /// The bits of a part of the base.
     pub(super) fn of(&self, start: usize, end: usize) -> u32 {
-        let window = self.text.len().saturating_sub(WINDOW);
-        let string = self.string.unwrap_or(self.text.len());
-        let model = self
-            .model
-            .get_or_init(|| Model::new(self.text, window, string, self.values(window)));
+        let window = self.window();
+        let model = self.model();
         let from = |at: usize| model.sums[at.clamp(window, self.text.len()) - window];
-        let mut bits = from(start) - from(end);
+        let mut sum = from(start) - from(end);
         for at in start..end.min(window) {
-            if bits > PLENTY {
+            if sum > PLENTY {
                 break;
             }
-            bits += model.code_len(self.text, at, 0);
+            sum += model.code_len(self.text, at, 0);
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a sum of few numbers from 0 to 8"
-        )]
-        let bits = bits.clamp(0.0, PLENTY) as u32;
-        bits
+        bits(sum)
     }
+
+    fn window(&self) -> usize {
+        self.text.len().saturating_sub(WINDOW)
+    }
+
+    fn model(&self) -> &Model {
+        let window = self.window();
+        let string = self.string.unwrap_or(self.text.len());
+        self.model
+            .get_or_init(|| Model::new(self.text, window, string, self.values(window)))
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a sum of few numbers from 0 to 8"
+)]
+fn bits(sum: f32) -> u32 {
+    sum.clamp(0.0, PLENTY) as u32
 }
 
 /// How often each byte follows each of the contexts before it. A text that stands elsewhere in the
@@ -121,6 +142,8 @@ struct Model {
     hashed_from: usize,
     /// The code length from each byte of the window to the end.
     sums: Vec<f32>,
+    /// The same, if no value says more than another record may repeat.
+    among_records: Vec<f32>,
 }
 
 /// The lengths of the contexts that are counted.
@@ -141,12 +164,15 @@ impl Model {
             counts: Counts::new(2 * CONTEXTS.len() * (text.len() - window)),
             hashes: Vec::with_capacity(text.len() - hashed_from + 1),
             hashed_from,
-            sums: vec![0.0; text.len() - window + 1],
+            sums: Vec::new(),
+            among_records: Vec::new(),
         };
         let mut hash = 0_u32;
         model.hashes.push(hash);
         for byte in &text[hashed_from..] {
-            hash = hash.wrapping_mul(HASH_BASE).wrapping_add(u32::from(*byte) + 1);
+            hash = hash
+                .wrapping_mul(HASH_BASE)
+                .wrapping_add(u32::from(*byte) + 1);
             model.hashes.push(hash);
         }
         for at in window..text.len() {
@@ -162,15 +188,16 @@ impl Model {
         for length in lengths.iter_mut().skip(string.saturating_sub(window)) {
             *length = length.min(MOST_IN_STRING);
         }
+        model.sums = sums_to_end(&lengths);
         for (start, end) in values {
             let value = &mut lengths[start - window..end - window];
             let most = most_of_value(value.len());
             let sum: f32 = value.iter().sum();
-            value.iter_mut().for_each(|length| *length *= (most / sum).min(1.0));
+            value
+                .iter_mut()
+                .for_each(|length| *length *= (most / sum).min(1.0));
         }
-        for (at, length) in lengths.into_iter().enumerate().rev() {
-            model.sums[at] = model.sums[at + 1] + length;
-        }
+        model.among_records = sums_to_end(&lengths);
         model
     }
 
@@ -206,11 +233,21 @@ impl Model {
             end.wrapping_sub(start.wrapping_mul(POWERS[len]))
         } else {
             text[at - len..at].iter().fold(0, |hash: u32, byte| {
-                hash.wrapping_mul(HASH_BASE).wrapping_add(u32::from(*byte) + 1)
+                hash.wrapping_mul(HASH_BASE)
+                    .wrapping_add(u32::from(*byte) + 1)
             })
         };
         hash.wrapping_add(POWERS[LONGEST_CONTEXT + 1 + len])
     }
+}
+
+/// The sum of the numbers from each one on.
+fn sums_to_end(lengths: &[f32]) -> Vec<f32> {
+    let mut sums = vec![0.0; lengths.len() + 1];
+    for (at, length) in lengths.iter().enumerate().rev() {
+        sums[at] = sums[at + 1] + length;
+    }
+    sums
 }
 
 /// The base of the hash of a text.
@@ -229,7 +266,10 @@ const POWERS: [u32; 2 * LONGEST_CONTEXT + 2] = {
 
 /// The hash of a context with the byte that follows.
 fn followed(context: u32, byte: u8) -> u32 {
-    (context ^ u32::from(byte)).wrapping_mul(0x9E37_79B1).rotate_left(15) ^ u32::from(byte)
+    (context ^ u32::from(byte))
+        .wrapping_mul(0x9E37_79B1)
+        .rotate_left(15)
+        ^ u32::from(byte)
 }
 
 /// How often each hash has come.

@@ -24,7 +24,7 @@ use crate::repair::Fix;
 use crate::scan::{Scanner, SyntaxError, SyntaxErrorKind};
 use crate::streaming_document::unconfirmed_len;
 pub(crate) use evidence::{ENOUGH, Evidence, is_telling};
-pub(crate) use unwrap::is_prose;
+pub(crate) use unwrap::is_talk_after;
 
 /// What the model was asked to begin its answer with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -377,9 +377,7 @@ impl<'f> Attempt<'_, 'f> {
             return Ok((addition.len(), scanner));
         };
         let read = scanner.offset() - base_len - separator.len();
-        if syntax_error.kind != SyntaxErrorKind::TrailingText
-            || !is_prose(&addition[read..])
-        {
+        if syntax_error.kind != SyntaxErrorKind::TrailingText || !is_talk_after(addition, read) {
             return Err(syntax_error);
         }
         let document = addition[..read].trim_end();

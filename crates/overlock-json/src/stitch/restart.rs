@@ -419,7 +419,8 @@ impl<'b, 'f> Attempt<'b, 'f> {
             }
             at = end;
         }
-        Some(again.content_start() + at)
+        let half_escape = &self.base.text()[self.base.scanner().whole_text_end()..];
+        may_complete(half_escape, &again.raw[at..]).then(|| again.content_start() + at)
     }
 
     /// What is written of the string in which the base stops, without half an escape.
@@ -462,6 +463,23 @@ impl<'b, 'f> Attempt<'b, 'f> {
             )
         )
     }
+}
+
+/// Whether a text may begin with the character of which half an escape is written.
+fn may_complete(half_escape: &str, text: &str) -> bool {
+    let Some(next) = text.chars().next().filter(|_| !half_escape.is_empty()) else {
+        return true;
+    };
+    let Some(digits) = half_escape.strip_prefix("\\u") else {
+        return matches!(next, '\\' | '/') || !next.is_ascii();
+    };
+    let written = match text.strip_prefix("\\u") {
+        Some(written) => written.to_owned(),
+        None if next == '\\' => return true,
+        None => format!("{:04x}", next.encode_utf16(&mut [0; 2])[0]),
+    };
+    let mut both = digits.bytes().zip(written.bytes());
+    both.all(|(a, b)| a.eq_ignore_ascii_case(&b))
 }
 
 /// Whether a token ends the way another one does, of which the beginning is missing.

@@ -138,11 +138,14 @@ fn is_preamble(text: &str) -> bool {
         && !text.contains("\",")
 }
 
-/// Whether what follows a whole document is talk, and not more of some document.
-pub(crate) fn is_prose(text: &str) -> bool {
-    !text
-        .trim_start()
-        .starts_with(['{', '}', '[', ']', ',', ':', '"'])
+/// Whether what follows a whole document in a text is talk, and not more of some document: white
+/// space or a fence sets it off.
+pub(crate) fn is_talk_after(text: &str, end: usize) -> bool {
+    let (document, rest) = text.split_at(end);
+    let is_set_off = document.ends_with(char::is_whitespace)
+        || rest.starts_with(|first: char| first.is_whitespace() || first == '`');
+    let rest = rest.trim_start();
+    rest.is_empty() || is_set_off && !rest.starts_with(['{', '}', '[', ']', ',', ':', '"'])
 }
 
 /// Whether a text begins the way models begin to talk about an answer.

@@ -45,7 +45,9 @@ fn check_given(given: &str, settled: &str, arrival: Arrival) -> Result<(), TestC
     prop_assert!(
         match arrival {
             Arrival::Spoilt => true,
-            Arrival::Growing => is_doubtful(held, settled),
+            Arrival::Growing => is_doubtful(held, settled) || is_brackets(held),
+            // The brackets that close a continued document wait for the text after it.
+            Arrival::Whole => is_brackets(held),
             _ => held.is_empty(),
         },
         "{:?} {:?}",
@@ -53,6 +55,12 @@ fn check_given(given: &str, settled: &str, arrival: Arrival) -> Result<(), TestC
         settled
     );
     Ok(())
+}
+
+/// Whether a text is only brackets, and perhaps the first string after them.
+fn is_brackets(held: &str) -> bool {
+    let rest = held.trim_start_matches(['{', '}', '[', ']', ',', ' ', '\t', '\r', '\n']);
+    rest.is_empty() || rest.len() < held.len() && rest.starts_with('"')
 }
 
 /// Whether the held text is only a comma, a quote, or the end of a number or literal that may
@@ -106,7 +114,8 @@ fn check_later(base: &PartialDocument<'_>, answer: &str, size: usize) -> Result<
         arriving.arrival(),
     )?;
     prop_assert!(given.is_empty() || seam.outcome.is_accepted());
-    prop_assert_eq!(arriving.arrival() == Arrival::Whole, joined.is_complete());
+    // Brackets that close too much may be left out by the join.
+    prop_assert!(arriving.arrival() != Arrival::Whole || joined.is_complete());
     Ok(())
 }
 

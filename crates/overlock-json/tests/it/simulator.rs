@@ -196,6 +196,13 @@ impl Question<'_> {
             .any(|len| before.as_bytes()[before.len() - len..] == after.as_bytes()[..len])
     }
 
+    /// Whether the document goes on with the overlap once more.
+    pub(crate) fn says_overlap_again(&self) -> bool {
+        self.document[self.cut..]
+            .trim_start()
+            .starts_with(self.asked.trim_start())
+    }
+
     /// The opener of a container, other than the root, that holds the cut and has said enough
     /// for a reader to know it again.
     fn enclosing(&self) -> Option<usize> {

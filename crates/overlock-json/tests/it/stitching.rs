@@ -38,10 +38,10 @@ fn an_overlap_is_written_once() {
         r#"{"a":"hello world","b":1}"#,
     );
     check_stitch(
-        "[100, 200, 300,",
-        "200, 300, 400]",
+        "[100, 217, 303, 412, 598,",
+        "217, 303, 412, 598, 601]",
         "overlap",
-        "[100, 200, 300, 400]",
+        "[100, 217, 303, 412, 598, 601]",
     );
 }
 
@@ -49,6 +49,12 @@ fn an_overlap_is_written_once() {
 fn what_could_be_two_documents_is_left_alone() {
     check_stitch("[0,0,0,", "0,0,0]", "ambiguous", "[0,0,0,");
     check_stitch("[7, 12", "2, 3]", "ambiguous", "[7, 12");
+    check_stitch(
+        "[100, 200, 300,",
+        "200, 300, 400]",
+        "ambiguous",
+        "[100, 200, 300,",
+    );
 }
 
 #[test]
@@ -99,32 +105,56 @@ fn an_empty_item_may_be_a_restart_that_was_closed_early() {
     check_stitch(begun, r#"{"title":"T","items":[{}]}"#, "ambiguous", begun);
 }
 
+#[track_caller]
+fn check_remainder(before: &str, fragment: &str, outcome: &str, joined: &str) {
+    let mut base = PartialDocument::read(before).expect("the base is JSON");
+    let options = StitchOptions {
+        protocol: Protocol::Remainder,
+        ..StitchOptions::default()
+    };
+    let seam = stitch(&mut base, fragment, &options);
+    assert_eq!((seam.outcome.name(), base.text()), (outcome, joined));
+}
+
 #[test]
 fn the_remaining_items_are_appended() {
-    check_stitch(
+    check_remainder(
         r#"{"title":"T","items":[{"id":1},{"id":2},"#,
         r#"{"items":[{"id":3},{"id":4}],"total":4}"#,
         "remainder",
         r#"{"title":"T","items":[{"id":1},{"id":2},{"id":3},{"id":4}],"total":4}"#,
     );
-    check_stitch(
+    check_remainder(
         r#"{"title":"T","items":[{"id":1},{"id":2} "#,
         r#"{"title":"T","items":[{"id":3}]}"#,
         "remainder",
         r#"{"title":"T","items":[{"id":1},{"id":2} ,{"id":3}]}"#,
     );
-    check_stitch(
+    check_remainder(
         r#"{"items":[{"id":1},{"id":2,"tags":["a","#,
         r#"{"items":[{"id":2,"tags":["a","b"]},{"id":3}]}"#,
         "remainder",
         r#"{"items":[{"id":1},{"id":2,"tags":["a","b"]},{"id":3}]}"#,
     );
-    check_stitch(
+    check_remainder(
         r#"{"items":[{"id":1},{"id":2},"#,
         r#"[{"id":3}]"#,
         "remainder",
         r#"{"items":[{"id":1},{"id":2},{"id":3}]"#,
     );
+}
+
+#[test]
+fn items_that_were_not_asked_for_may_begin_the_document_again() {
+    let base = r#"{"items":[{"id":1},{"id":2},"#;
+    let rest = r#"{"items":[{"id":3},{"id":4}],"total":4}"#;
+    check_stitch(base, rest, "ambiguous", base);
+    let item = |id: usize| format!(r#"{{"id":{id},"name":"{}"}},"#, "red fox ".repeat(id));
+    let items: String = (1..9).map(item).collect();
+    let base = format!("{{\"items\":[{items}");
+    let rest = r#"{"items":[{"id":9,"name":"owl"}],"total":9}"#;
+    let joined = format!("{base}{}", &rest[10..]);
+    check_stitch(&base, rest, "remainder", &joined);
 }
 
 #[test]
@@ -273,10 +303,10 @@ fn check_asked(base: &str, fragment: &str, asked: &str, joined: &str) {
 #[test]
 fn more_than_the_asked_for_overlap_joins_after_it() {
     check_asked(
-        "[[4, 5, 6], [4, 5, 6], [4, 5, 7], ",
-        "[4, 5, 7], [4, 5, 7]]",
-        "5, 7], ",
-        "[[4, 5, 6], [4, 5, 6], [4, 5, 7], [4, 5, 7]]",
+        "[[4, 5, 6], [4, 5, 6], [417, 525, 731], ",
+        "[417, 525, 731], [4, 5, 7]]",
+        "525, 731], ",
+        "[[4, 5, 6], [4, 5, 6], [417, 525, 731], [4, 5, 7]]",
     );
 }
 
@@ -545,7 +575,9 @@ fn stitching_is_a_law() {
                 }
                 prop_assert!(verdict != Verdict::Wrong, "silently wrong: {}", story);
                 prop_assert!(
-                    verdict == Verdict::Right || !behaviour.is_as_asked(),
+                    verdict == Verdict::Right
+                        || !behaviour.is_as_asked()
+                        || verdict == Verdict::Ambiguous && question.says_overlap_again(),
                     "{}",
                     story
                 );
@@ -585,7 +617,7 @@ fn stitching_is_a_law() {
             ..
         } = tally;
         assert!(
-            records_right * 100 >= records * 99,
+            records_right * 100 >= records * 97,
             "{behaviour:?}: {records_right} of {records}"
         );
     }

@@ -54,7 +54,9 @@ impl Question<'_> {
         };
         let places = outside_strings(&[before, &draft.body].concat(), false, is_wanted);
         let places = places.into_iter();
-        places.filter_map(|at| at.checked_sub(before.len())).collect()
+        places
+            .filter_map(|at| at.checked_sub(before.len()))
+            .collect()
     }
 
     /// Whether the body begins in a string.
