@@ -12,6 +12,7 @@ mod documents;
 mod files;
 mod fitting;
 mod gateway;
+mod hostile;
 mod nesting;
 mod outside;
 mod peers;
@@ -35,7 +36,7 @@ pub(crate) struct Options {
     quick: bool,
     /// The folder of the recorded suites.
     data: Option<PathBuf>,
-    /// The folder of repositories with source code.
+    /// The folder of repositories with source code, or of files with JSON instances.
     corpus: Option<PathBuf>,
     /// Lists every suite case, seam and file where our result differs.
     differences: bool,
@@ -69,7 +70,8 @@ tables: scan, fragments, closing, nesting, stitching, repair, suites, counting,
 
   --quick         smaller documents and fewer cuts
   --data DIR      where the recorded repair suites are (default: ../shared/data, if it is there)
-  --corpus DIR    where repositories with source text are, a folder for each (the table `code` needs it)
+  --corpus DIR    where repositories with source text are, a folder for each (the table `code`
+                  needs it), or files of JSON instances (for `stitching`)
   --differences   list every case of a suite, every seam and every file in which ours comes to something else
 ";
 

@@ -281,7 +281,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         table.row([(*name).to_owned()].into_iter().chain(sum.cells()));
     }
     table.print("Stitching, in all");
-    Ok(())
+    crate::hostile::run(options)
 }
 
 fn cut_at<'a>(text: &'a str, tokens: &'a [Token], near: usize) -> Option<Cut<'a>> {

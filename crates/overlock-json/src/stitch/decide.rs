@@ -16,7 +16,7 @@ use crate::tokens::{Token, Tokens};
 
 /// In a string, one or two equal characters are a coincidence that happens all the time.
 const COINCIDENCE: usize = 2;
-/// After so many equal bytes, two places may be the same one of two records.
+/// After so many equal bytes, two places may be the same one in two records.
 const SAME_PLACE: usize = 2;
 /// A fragment of at least so many bytes that stands in the base as a whole is no news.
 const LONG_REPEAT: usize = 16;
@@ -138,7 +138,11 @@ impl<'f> Attempt<'_, 'f> {
             // What stands before it may be less of the overlap than was asked for, and then new
             // text that repeats itself.
             let is_other = |other: &Candidate<'_>| other.bits >= ENOUGH && other.from != from;
-            let needed = if is_more { ENOUGH } else { ENOUGH - ASKED };
+            let needed = match is_more {
+                true if self.is_like_the_end(base_len - said.len()) => 2 * ENOUGH,
+                true => ENOUGH,
+                false => ENOUGH - ASKED,
+            };
             if bits < needed
                 || !is_more && !unwrap::is_decoration(before, said)
                 || self.overlaps().iter().any(is_other)
@@ -188,11 +192,8 @@ impl<'f> Attempt<'_, 'f> {
         if bits < ASKED {
             return Ok(from);
         }
-        // Records may be equal: then both begin at the same place of one.
         let base = self.base.text().trim_end();
-        let before = base.strip_suffix(text).unwrap_or_default().trim_end();
-        let same = before.bytes().rev().zip(base.bytes().rev());
-        let is_aligned = same.take_while(|(a, b)| a == b).count() >= SAME_PLACE;
+        let is_aligned = self.is_like_the_end(base.len() - text.len().min(base.len()));
         let is_clear = bits >= ENOUGH + ASKED && !is_aligned || !is_lawful(from);
         if is_clear && !twice.trim_start().starts_with(text) {
             return Ok(after_twice);
@@ -202,6 +203,15 @@ impl<'f> Attempt<'_, 'f> {
             shorter,
             longer: 2 * shorter,
         })
+    }
+
+    /// Whether a place in the base is as the cut is: then the records between may be equal to those
+    /// that follow.
+    fn is_like_the_end(&self, place: usize) -> bool {
+        let base = self.base.text();
+        let before = base.get(..place).unwrap_or_default().trim_end();
+        let same = before.bytes().rev().zip(base.trim_end().bytes().rev());
+        same.take_while(|(a, b)| a == b).count() >= SAME_PLACE
     }
 
     /// The answer is expected to start at the cut: only clear evidence speaks against that.
@@ -337,7 +347,10 @@ impl<'f> Attempt<'_, 'f> {
         }
         let exact = self.join(Outcome::Exact, self.base.text().len(), "", 0, 0);
         if exact.is_ok() {
-            let is_weak = best.join.outcome == Outcome::Reformatted && best.bits < 2 * ENOUGH;
+            let is_next = best.join.outcome == Outcome::Overlap
+                && self.is_like_the_end(self.base.text().len() - best.from);
+            let is_reformatted = best.join.outcome == Outcome::Reformatted;
+            let is_weak = (is_next || is_reformatted) && best.bits < 2 * ENOUGH;
             let is_digits = self.fragment[..best.from]
                 .bytes()
                 .all(|byte| byte.is_ascii_digit());

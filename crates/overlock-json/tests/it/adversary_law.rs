@@ -5,6 +5,7 @@
 
 use overlock_json::{PartialDocument, Protocol, StitchOptions, stitch};
 
+use crate::adversary::documents::document;
 use crate::adversary::{Findings, Mode, run};
 
 /// A number that is set in the environment.
@@ -43,7 +44,11 @@ fn print(findings: &Findings) {
 #[test]
 fn an_overlap_that_is_there_as_asked_joins() {
     let seed = set("OVERLOCK_SEED").unwrap_or(1);
-    let findings = run(set("OVERLOCK_ADVERSARY").unwrap_or(4_000), seed as u64);
+    let findings = run(
+        document,
+        set("OVERLOCK_ADVERSARY").unwrap_or(4_000),
+        seed as u64,
+    );
     if let Ok(path) = std::env::var("OVERLOCK_STORIES") {
         std::fs::write(path, findings.stories.join("\n")).expect("the stories are written");
     }
@@ -61,7 +66,7 @@ fn an_overlap_that_is_there_as_asked_joins() {
 
 #[test]
 fn no_join_is_silently_wrong() {
-    let findings = run(4_000, 1);
+    let findings = run(document, 4_000, 1);
     for ((mode, duty), tally) in &findings.sums {
         assert!(
             *duty == "undecidable" || tally.wrong == 0,

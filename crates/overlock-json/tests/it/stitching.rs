@@ -531,7 +531,10 @@ fn verdict(
 fn stitching_is_a_law() {
     let tallies = RefCell::new(BTreeMap::<Behaviour, Tally>::new());
     let config = Config {
-        cases: 150,
+        cases: match std::env::var_os("OVERLOCK_LONG") {
+            Some(_) => 300,
+            None => 60,
+        },
         max_shrink_iters: 500,
         ..Config::default()
     };

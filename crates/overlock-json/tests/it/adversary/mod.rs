@@ -4,8 +4,8 @@
 //! marked as such in the list, before anything is measured.
 
 mod behaviours;
-mod documents;
-mod random;
+pub(crate) mod documents;
+pub(crate) mod random;
 pub(crate) mod value;
 
 use std::collections::BTreeMap;
@@ -186,18 +186,25 @@ pub(crate) struct Findings {
 /// Stories are told of so many failures.
 const MOST_STORIES: usize = 2000;
 
+/// So many cuts of each document are tried, with every behaviour.
+const CUTS: usize = 6;
+
 /// The row under which compositions of two behaviours are counted.
 pub(crate) const PAIRS: u8 = 20;
 
-/// Tries at least so many joins.
-pub(crate) fn run(joins: usize, seed: u64) -> Findings {
+/// Tries at least so many joins of pieces of documents.
+pub(crate) fn run(
+    document: impl Fn(&mut Random) -> (Value, Layout),
+    joins: usize,
+    seed: u64,
+) -> Findings {
     let mut findings = Findings::default();
     let mut random = Random::new(seed);
     let mut done = 0;
     while done < joins {
-        let (value, layout) = documents::document(&mut random);
+        let (value, layout) = document(&mut random);
         let document = value.write(layout);
-        for _ in 0..6 {
+        for _ in 0..CUTS {
             let cut = cut_in(&document, &mut random);
             let mode = random.pick(&[Mode::Asked, Mode::Auto]);
             for index in 0..BEHAVIOURS.len() * 2 {
