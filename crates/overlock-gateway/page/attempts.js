@@ -144,6 +144,7 @@ function attempt(run, step, index, within = '') {
     !isRejected && countNote(step),
     took !== undefined && duration(took),
     step.finish && `finish reason “${step.finish}”`,
+    step.suspicious && `something may be missing (${step.suspicious.suspicion})`,
     step.kpi !== null && step.kpi !== undefined && `${step.kpi} % by the model’s own count`,
   ].filter(Boolean);
   return h(

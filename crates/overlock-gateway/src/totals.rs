@@ -1,5 +1,6 @@
 //! The usage of all calls for one answer.
 
+use overlock_json::Suspicion;
 use overlock_llm::wire::Protocol;
 use overlock_llm::{Step, Usage};
 use serde_json::Value;
@@ -30,6 +31,8 @@ pub(crate) struct UsageTotals {
     pub(crate) usage: Usage,
     /// The tokens that one uncut answer would not have needed.
     pub(crate) overhead_tokens: u64,
+    /// Why a document that was joined may lack something.
+    pub(crate) suspicious: Option<&'static str>,
 }
 
 impl UsageTotals {
@@ -37,6 +40,8 @@ impl UsageTotals {
     /// that the upstream rejected has no usage.
     pub(crate) fn add(&mut self, step: &Step, reported: Option<Usage>, counted: Usage) {
         self.calls += 1;
+        let suspicious = step.suspicious.as_ref();
+        self.suspicious = self.suspicious.or(suspicious.map(Suspicion::name));
         if step.is_rejected() {
             return;
         }

@@ -48,6 +48,7 @@ mod render;
 mod repair;
 mod stitch;
 mod streaming_document;
+mod suspicion;
 
 // JSON requests and replies, and JSON Schemas.
 #[cfg(feature = "schema")]
@@ -82,8 +83,9 @@ pub use schema::{
 pub use shapes::{
     ClosedText, CutContexts, LEAST_LIMIT, Object, Refusal, RenderedText, RepairedText,
     StitchedSeam, StitchedText, close_object, close_text, cut_contexts, cut_object, render_object,
-    repair_object, repair_text, shortened, stitch_object, stitched,
+    repair_object, repair_text, shortened, stitch_object, stitched, suspicion_of,
 };
 pub use stitch::{Mismatch, Outcome, Protocol, Seam, StitchOptions, stitch};
 pub use streaming_document::{Arrival, StreamingDocument};
 pub use structure::{close_trusted, close_trusted_portable};
+pub use suspicion::{Suspicion, suspicion};

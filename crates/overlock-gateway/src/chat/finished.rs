@@ -25,6 +25,9 @@ pub(super) struct FinishedAnswer {
     pub(super) outcome: Outcome,
     /// The calls after the first.
     pub(super) continuations: u32,
+    /// Why a document that was joined may lack something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) suspicious: Option<String>,
     /// The comparison with the schemas of the request.
     pub(super) comparison: Comparison,
     /// The error that the client gets instead of a document that violates its schema.
@@ -89,6 +92,10 @@ impl FinishedAnswer {
                 headers.insert(name, HeaderValue::from_static(value));
             }
         }
+        let suspicious = self.suspicious.as_deref().map(HeaderValue::from_str);
+        if let Some(Ok(reason)) = suspicious {
+            headers.insert("x-overlock-suspicious", reason);
+        }
         let continuations = HeaderValue::from(self.continuations);
         headers.insert("x-overlock-continuations", continuations);
     }
@@ -102,10 +109,13 @@ impl FinishedAnswer {
             .reason()
             .map(|it| format!(" reason={}", it.name()));
         let schema = self.comparison.name().map(|it| format!(" schema={it}"));
+        let suspicious = self.suspicious.as_ref();
+        let suspicious = suspicious.map(|reason| format!(" suspicious={reason}"));
         format!(
-            ": overlock outcome={outcome} continuations={calls}{}{}\n\n{}",
+            ": overlock outcome={outcome} continuations={calls}{}{}{}\n\n{}",
             reason.unwrap_or_default(),
             schema.unwrap_or_default(),
+            suspicious.unwrap_or_default(),
             protocol.end_of_stream()
         )
     }

@@ -17,4 +17,4 @@ pub use object::{Object, Refusal};
 pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
 pub use shortened::shortened;
-pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched};
+pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched, suspicion_of};

@@ -1,6 +1,8 @@
 //! Requests that join the pieces of a document.
 
-use crate::{Outcome, PartialDocument, Protocol, Seam, StitchOptions, stitch};
+use crate::{
+    Outcome, PartialDocument, Protocol, Seam, StitchOptions, Suspicion, stitch, suspicion,
+};
 use serde::Serialize;
 
 use super::{Object, Refusal};
@@ -14,6 +16,9 @@ pub struct StitchedText {
     pub complete: bool,
     /// The result for each piece after the first.
     pub seams: Vec<StitchedSeam>,
+    /// What the complete document says of itself that is not so: a piece may lack something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspicious: Option<String>,
 }
 
 /// The result for one piece.
@@ -69,7 +74,14 @@ pub fn stitched(base: &PartialDocument<'_>, seams: &[Seam]) -> StitchedText {
         json: base.text().to_owned(),
         complete: base.is_complete(),
         seams: seams.iter().map(StitchedSeam::from).collect(),
+        suspicious: suspicion_of(base, seams).map(|suspicion| suspicion.to_string()),
     }
+}
+
+/// What a complete document that was joined says of itself that is not so.
+pub fn suspicion_of(base: &PartialDocument<'_>, seams: &[Seam]) -> Option<Suspicion> {
+    let is_joined = seams.iter().any(|seam| seam.outcome.is_accepted());
+    (is_joined && base.is_complete()).then(|| suspicion(base.text()))?
 }
 
 impl From<&Seam> for StitchedSeam {

@@ -28,7 +28,9 @@ pub(crate) use step::{FIRST_SEAM, readable};
 pub use step::{Progress, Step, StepEnd, StepResult};
 
 use crate::wire::WireRequest;
-use overlock_json::{CloseOptions, Delivered, PartialDocument, Protocol, StitchOptions};
+use overlock_json::{
+    CloseOptions, Delivered, PartialDocument, Protocol, StitchOptions, Suspicion, suspicion,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::marker::Marker;
@@ -223,12 +225,39 @@ impl Continuation {
         } else {
             result
         };
+        let suspicious = self.suspicion(ask, &result, kpi);
         Ok(self.take(Step {
             kpi,
             progress,
             is_looping,
+            suspicious,
             ..Step::new(ask.iteration, ask.strategy, answer.tokens, result)
         }))
+    }
+
+    /// Why the document, which an answer has completed, may lack something.
+    fn suspicion(&self, ask: &NextCall, result: &StepResult, kpi: Option<u8>) -> Option<Suspicion> {
+        let StepResult::Grown {
+            offset,
+            added_bytes,
+            ..
+        } = result
+        else {
+            return None;
+        };
+        let document = self.document.as_ref()?;
+        if ask.strategy.is_none() || !document.base().is_complete() {
+            return None;
+        }
+        // The model says how far the document was before the answer.
+        let is_short = |percent: u8| {
+            let missing = offset * usize::from(100 - percent.min(100)) / usize::from(percent);
+            2 * added_bytes < missing
+        };
+        let reported = kpi.filter(|percent| *percent > 0 && is_short(*percent));
+        let measured = document.kpis().map(MeasuredKpi::percent).min();
+        let percent = reported.or(measured.filter(|percent| *percent < 100));
+        suspicion(document.base().text()).or(percent.map(|percent| Suspicion::Progress { percent }))
     }
 
     fn check_awaited(&self, ask: &NextCall) -> Result<(), AnswerError> {

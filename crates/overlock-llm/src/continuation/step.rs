@@ -1,5 +1,6 @@
 //! The steps of a run: what each call did to the document.
 
+use overlock_json::Suspicion;
 use serde::{Deserialize, Serialize};
 
 use super::Failure;
@@ -28,6 +29,9 @@ pub struct Step {
     /// Whether this answer showed that the model is in a loop, which ends the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_looping: bool,
+    /// Why the answer that completed the document may have left something out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspicious: Option<Suspicion>,
     /// What the answer did to the document.
     pub result: StepResult,
     /// How the answer ended, filled in by the code that made the call.
@@ -72,6 +76,7 @@ impl Step {
             kpis: None,
             progress: Progress::Unknown,
             is_looping: false,
+            suspicious: None,
             result,
             end: StepEnd::default(),
         }
@@ -144,7 +149,9 @@ impl Step {
         let slipped = (self.progress == Progress::Slipped)
             .then(|| "the progress that the model reports fell".to_owned());
         let retried = retried.as_ref().map(ToString::to_string);
-        let all = [retried, refusal, finish, broken, slipped];
+        let suspicious = self.suspicious.as_ref();
+        let suspicious = suspicious.map(|reason| format!("something may be missing: {reason}"));
+        let all = [retried, refusal, finish, broken, slipped, suspicious];
         all.into_iter().flatten().collect()
     }
 
@@ -159,6 +166,8 @@ impl Step {
             kpis: self.kpis.clone(),
             progress: self.progress,
             is_looping: self.is_looping,
+            // It names members of the document.
+            suspicious: self.suspicious.as_ref().map(Suspicion::without_text),
             result: self.result.without_text(),
             end: StepEnd {
                 refusal: None,

@@ -45,6 +45,12 @@ pub struct KpiPathError {
 }
 
 impl MeasuredKpi {
+    /// How much of the target is reached.
+    pub(crate) fn percent(&self) -> u8 {
+        let percent = u128::from(self.current_value) * 100 / u128::from(self.target_value.max(1));
+        u8::try_from(percent.min(100)).unwrap_or(100)
+    }
+
     /// A count by a path such as `$.sections[*].items`.
     pub fn new(
         id: impl Into<String>,

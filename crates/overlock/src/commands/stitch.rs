@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use overlock_json::{Outcome, PartialDocument, Seam, StitchOptions, stitch};
-use overlock_json::{stitch_object, stitched};
+use overlock_json::{stitch_object, stitched, suspicion_of};
 
 use super::{FormatArgs, no_json};
 use crate::batch;
@@ -106,6 +106,9 @@ impl Stitch {
             return Ok(Ending::done_if(is_done));
         }
         Results::new().document(&[base.text().as_bytes()])?;
+        if let Some(reason) = suspicion_of(&base, &seams) {
+            notes.note(format_args!("something may be missing: {reason}"));
+        }
         if let Some(cut) = base.cut() {
             notes.note(format_args!("still cut, {}", draw::cut_sentence(&cut)));
         }
