@@ -47,8 +47,6 @@ pub enum Suspicion {
         /// The number after it.
         after: u64,
     },
-    /// The document violates the schema of the request.
-    Schema,
     /// By the measure of the run, much less was delivered.
     Progress {
         /// The percentage that was reached.
@@ -62,7 +60,6 @@ impl Suspicion {
         match self {
             Self::Count { .. } => "count",
             Self::Numbering { .. } => "numbering",
-            Self::Schema => "schema",
             Self::Progress { .. } => "progress",
         }
     }
@@ -94,7 +91,6 @@ impl fmt::Display for Suspicion {
             Self::Numbering { before, after } => {
                 write!(f, "number {before} is followed by {after}")
             }
-            Self::Schema => f.write_str("the document violates the schema of the request"),
             Self::Progress { percent } => {
                 write!(f, "the document was closed at a progress of {percent} %")
             }

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use hyper::header::HeaderMap;
-use overlock_json::Suspicion;
 use overlock_llm::assembler::{Assembler, ChoiceParts, UnsentOnly};
 use overlock_llm::wire::{FinalChoice, Protocol, WireAnswer, WireEvent};
 use overlock_llm::{BackendError, Outcome, Reason, Response, SseReader, SurrogateBuffer, Usage};
@@ -341,17 +340,12 @@ impl ResponseRun {
             .wire
             .encode_end(choices, usage.as_ref(), report.as_ref());
         let (completion, is_changed) = self.wire.finished(choices, usage.as_ref(), report.as_ref());
-        let comparison = self.compliance.comparison();
-        // An answer of one call was not joined.
-        let is_joined = self.totals.calls > 0 && comparison.violation().is_some();
-        let violation = is_joined.then(|| Suspicion::Schema.name());
-        let suspicious = self.totals.suspicious.or(violation);
         let finished = FinishedAnswer {
             completion,
             outcome,
-            suspicious: suspicious.map(str::to_owned),
+            suspicious: self.totals.suspicious.map(str::to_owned),
             continuations: self.totals.calls,
-            comparison,
+            comparison: self.compliance.comparison(),
             refusal,
             is_changed,
         };

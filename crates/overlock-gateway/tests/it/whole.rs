@@ -25,6 +25,27 @@ async fn a_cut_document_comes_back_whole() {
 }
 
 #[tokio::test]
+async fn a_joined_document_that_contradicts_itself_is_flagged() {
+    let rows: Vec<String> = (1..40)
+        .map(|number| format!("{{\"nr\": {number}, \"name\": \"river {number}\"}}"))
+        .collect();
+    let document = |total| format!("{{\"rows\": [{}], \"total\": {total}}}", rows.join(", "));
+    for (total, flag) in [(39, ""), (60, "count")] {
+        let document = document(total);
+        for stream in [false, true] {
+            let door = Door::open(script(&document, 600, &Behaviour::AS_ASKED), &[]).await;
+            let got = door.chat(&ask(stream), &[]).await;
+            if !stream {
+                assert_eq!(got.header("x-overlock-outcome"), "complete");
+                assert_eq!(got.header("x-overlock-suspicious"), flag);
+            }
+            let is_flagged = got.body.contains(&format!(" suspicious={flag}\n"));
+            assert_eq!(is_flagged, stream && !flag.is_empty(), "{}", got.body);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_stubborn_model_gives_a_closed_part_that_is_called_cut() {
     let document = report(12_000);
     let stubborn = script(&document, 1500, &[Behaviour::Apologises]);

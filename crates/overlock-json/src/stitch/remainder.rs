@@ -197,12 +197,16 @@ impl<'b, 'f> Attempt<'b, 'f> {
                 return (like(items) >= ENOUGH).then_some(restart);
             };
             let array = frames[level].opener;
-            let bits = self.evidence.since(element);
+            // What was asked for is expected, and nothing else is.
+            let bits = match self.protocol {
+                Protocol::Remainder => self.evidence.of(element, text.len()) + ASKED,
+                _ => self.evidence.since(element),
+            };
             if !is_tied && !innermost && bits < ENOUGH {
                 return None;
             }
             let is_weak = if self.protocol == Protocol::Remainder {
-                bits + ASKED < ENOUGH && self.repeats_items(array, element, items)
+                bits < ENOUGH && self.repeats_items(array, element, items)
             } else {
                 let is_like = |at| like(at) >= ENOUGH;
                 bits < ENOUGH || is_like(items) || self.after_value(items).is_some_and(is_like)

@@ -119,6 +119,9 @@ class Stitched(NamedTuple):
     complete: bool
     #: The result of each part but the first.
     seams: list[Seam]
+    #: What a complete document says of itself that is not so, such as a count of its items: a part
+    #: may have left something out.
+    suspicious: str | None = None
 
 
 class Delivered(NamedTuple):
