@@ -13,6 +13,7 @@ use crate::plain;
 use crate::render::{RenderOptions, characters, render_base};
 use crate::repair::{Fix, repair_open};
 use crate::scan::Scanner;
+use crate::suspicion::{Suspicion, suspicion_of_joined};
 
 /// A document that may be cut, and the state of the scanner at its end.
 ///
@@ -177,6 +178,11 @@ impl<'a> PartialDocument<'a> {
     /// Renders with another measure of the cost of a value: see [`render_with`](crate::render_with).
     pub fn render_with(&self, options: &RenderOptions, measure: &dyn Fn(&str) -> usize) -> String {
         render_base(self, options, measure)
+    }
+
+    /// Why the document, if it is complete and was joined, may lack something.
+    pub fn suspicion(&self) -> Option<Suspicion> {
+        suspicion_of_joined(self)
     }
 
     /// The length of the text that no fragment replaces: all but half an escape at the cut.

@@ -7,6 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::partial_document::PartialDocument;
+use crate::repair::{Fix, FixKind};
 use crate::strings::decode;
 use crate::tokens::{Token, TokenKind, Tokens};
 
@@ -47,6 +49,8 @@ pub enum Suspicion {
         /// The number after it.
         after: u64,
     },
+    /// A closing bracket too many was left out. An earlier one may be the wrong one.
+    Brackets,
     /// By the measure of the run, much less was delivered.
     Progress {
         /// The percentage that was reached.
@@ -60,6 +64,7 @@ impl Suspicion {
         match self {
             Self::Count { .. } => "count",
             Self::Numbering { .. } => "numbering",
+            Self::Brackets => "brackets",
             Self::Progress { .. } => "progress",
         }
     }
@@ -91,11 +96,23 @@ impl fmt::Display for Suspicion {
             Self::Numbering { before, after } => {
                 write!(f, "number {before} is followed by {after}")
             }
+            Self::Brackets => f.write_str("a closing bracket too many was left out"),
             Self::Progress { percent } => {
                 write!(f, "the document was closed at a progress of {percent} %")
             }
         }
     }
+}
+
+/// Why a complete document that was joined may lack something: it was repaired where the repair
+/// leaves a choice, or says of itself what is not so.
+pub(crate) fn suspicion_of_joined(document: &PartialDocument<'_>) -> Option<Suspicion> {
+    let is_bracket = |fix: &Fix| fix.kind == FixKind::ExtraBracket;
+    let brackets = document.fixes().iter().any(is_bracket);
+    brackets
+        .then_some(Suspicion::Brackets)
+        .or_else(|| suspicion(document.text()))
+        .filter(|_| document.is_complete())
 }
 
 /// What a complete document says of itself that is not so; nothing if the text is not JSON.

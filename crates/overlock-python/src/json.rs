@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use overlock_json::{
     Closing, ContextOptions, Cut, CutValue, Fix, Losses, Mismatch, NoJson, Outcome,
     PartialDocument, Protocol, RenderOptions, RepairOptions, Scanner, Several, StitchOptions,
-    suspicion,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -428,7 +427,7 @@ pub(crate) fn stitch<'py>(
         list.append(make(py, "Seam", fields)?)?;
     }
     let is_joined = seams.iter().any(|seam| seam.outcome.is_accepted());
-    let suspicious = (is_joined && base.is_complete()).then(|| suspicion(base.text()));
+    let suspicious = is_joined.then(|| base.suspicion());
     let suspicious = suspicious.flatten().map(|reason| reason.to_string());
     let fields = (base.text(), base.is_complete(), list, suspicious);
     make(py, "Stitched", fields)

@@ -1,8 +1,6 @@
 //! Requests that join the pieces of a document.
 
-use crate::{
-    Outcome, PartialDocument, Protocol, Seam, StitchOptions, Suspicion, stitch, suspicion,
-};
+use crate::{Outcome, PartialDocument, Protocol, Seam, StitchOptions, Suspicion, stitch};
 use serde::Serialize;
 
 use super::{Object, Refusal};
@@ -81,7 +79,7 @@ pub fn stitched(base: &PartialDocument<'_>, seams: &[Seam]) -> StitchedText {
 /// What a complete document that was joined says of itself that is not so.
 pub fn suspicion_of(base: &PartialDocument<'_>, seams: &[Seam]) -> Option<Suspicion> {
     let is_joined = seams.iter().any(|seam| seam.outcome.is_accepted());
-    (is_joined && base.is_complete()).then(|| suspicion(base.text()))?
+    is_joined.then(|| base.suspicion())?
 }
 
 impl From<&Seam> for StitchedSeam {

@@ -139,7 +139,7 @@ impl<'f> Attempt<'_, 'f> {
             // text that repeats itself.
             let is_other = |other: &Candidate<'_>| other.bits >= ENOUGH && other.from != from;
             let needed = match is_more {
-                true if self.is_like_the_end(base_len - said.len()) => 2 * ENOUGH,
+                true if self.is_like_the_end(base_len - said.len()) => 3 * ENOUGH,
                 true => ENOUGH,
                 false => ENOUGH - ASKED,
             };
@@ -189,7 +189,8 @@ impl<'f> Attempt<'_, 'f> {
         let twice = &again[said.trim_start().len()..];
         let after_twice = self.fragment.len() - twice.len();
         let is_lawful = |from| self.join(Outcome::Exact, base_len, "", from, 0).is_ok();
-        if bits < ASKED {
+        let is_again_and_again = self.base.text().trim_end().ends_with(&text.repeat(3));
+        if is_again_and_again || bits < ASKED && !is_lawful(after_twice) {
             return Ok(from);
         }
         let base = self.base.text().trim_end();
@@ -350,7 +351,8 @@ impl<'f> Attempt<'_, 'f> {
             let is_next = best.join.outcome == Outcome::Overlap
                 && self.is_like_the_end(self.base.text().len() - best.from);
             let is_reformatted = best.join.outcome == Outcome::Reformatted;
-            let is_weak = (is_next || is_reformatted) && best.bits < 2 * ENOUGH;
+            let is_weak =
+                is_next && best.bits < 3 * ENOUGH || is_reformatted && best.bits < 2 * ENOUGH;
             let is_digits = self.fragment[..best.from]
                 .bytes()
                 .all(|byte| byte.is_ascii_digit());

@@ -207,7 +207,9 @@ impl Model {
         let least = match text[at] {
             b'"' => 1.0 / 8.0,
             b' ' | b'\n' | b'\r' | b'\t' => 1.0,
-            b'{' | b'}' | b'[' | b']' | b',' | b':' => 1.0 / 32.0,
+            // How deep a text is shows in its white space, and that says nothing.
+            b'}' | b']' => 1.0 / 2.0,
+            b'{' | b'[' | b',' | b':' => 1.0 / 32.0,
             _ => 1.0 / 256.0,
         };
         let mut probability: f32 = least;
@@ -222,7 +224,7 @@ impl Model {
             let same = same.saturating_sub(left_out);
             probability = (f32::from(same) + probability) / (f32::from(all) + 1.0);
         }
-        -f32::log2(probability.max(least))
+        -f32::log2(probability.clamp(least, 1.0))
     }
 
     /// The hash of the bytes before a byte.

@@ -28,9 +28,7 @@ pub(crate) use step::{FIRST_SEAM, readable};
 pub use step::{Progress, Step, StepEnd, StepResult};
 
 use crate::wire::WireRequest;
-use overlock_json::{
-    CloseOptions, Delivered, PartialDocument, Protocol, StitchOptions, Suspicion, suspicion,
-};
+use overlock_json::{CloseOptions, Delivered, PartialDocument, Protocol, StitchOptions, Suspicion};
 use serde::{Deserialize, Serialize};
 
 use crate::marker::Marker;
@@ -257,7 +255,10 @@ impl Continuation {
         let reported = kpi.filter(|percent| *percent > 0 && is_short(*percent));
         let measured = document.kpis().map(MeasuredKpi::percent).min();
         let percent = reported.or(measured.filter(|percent| *percent < 100));
-        suspicion(document.base().text()).or(percent.map(|percent| Suspicion::Progress { percent }))
+        document
+            .base()
+            .suspicion()
+            .or(percent.map(|percent| Suspicion::Progress { percent }))
     }
 
     fn check_awaited(&self, ask: &NextCall) -> Result<(), AnswerError> {

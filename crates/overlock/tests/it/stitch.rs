@@ -60,6 +60,25 @@ fn json_has_every_seam() {
 }
 
 #[test]
+fn a_joined_document_that_contradicts_itself_is_flagged() {
+    let a = TemporaryFile::new("count-a", r#"{"items":["red fox","jay bird""#);
+    let b = TemporaryFile::new("count-b", r#","owl"],"total":7}"#);
+    let arguments = [
+        "stitch",
+        "--json",
+        "--protocol",
+        "prefill",
+        a.path(),
+        b.path(),
+    ];
+    let run = overlock(&arguments, "");
+    let reason = "`total` is 7, but `items` has 3 items";
+    assert_eq!(run.json()["suspicious"], json!(reason));
+    let run = overlock(&["stitch", "--protocol", "prefill", a.path(), b.path()], "");
+    assert!(run.stderr.contains(reason), "{}", run.stderr);
+}
+
+#[test]
 fn a_document_that_is_still_cut_can_be_stitched_again() {
     let a = TemporaryFile::new("more-a", &DOCUMENT[..30]);
     let b = TemporaryFile::new("more-b", &DOCUMENT[10..50]);
