@@ -193,9 +193,9 @@ impl Model {
             let value = &mut lengths[start - window..end - window];
             let most = most_of_value(value.len());
             let sum: f32 = value.iter().sum();
-            value
-                .iter_mut()
-                .for_each(|length| *length *= (most / sum).min(1.0));
+            for length in value {
+                *length *= (most / sum).min(1.0);
+            }
         }
         model.among_records = sums_to_end(&lengths);
         model

@@ -5,6 +5,7 @@
 //! of the question. A wrong document that looks right is worse than a refusal.
 
 mod decide;
+mod doubling;
 mod evidence;
 mod overlap;
 mod period;

@@ -167,9 +167,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
         level: usize,
         is_tied: bool,
     ) -> Option<Result<Candidate<'f>, Outcome>> {
-        let text = self.base.text();
-        let scanner = self.base.scanner();
-        let place = scanner.place()?;
+        let place = self.base.scanner().place()?;
         let innermost = level + 1 == frames.len();
         let between = matches!(
             place,
@@ -185,51 +183,76 @@ impl<'b, 'f> Attempt<'b, 'f> {
                 longer: 0,
             }));
         }
-        if !innermost || !between {
-            // The element that was cut must come again, and from there on go further.
-            let open = frames.get(level + 1).map(|frame| frame.opener);
-            let element = open.or(scanner.elements().0)?;
-            // What is like the beginning of the array, or has a member again, begins it all again.
-            let like = |at| self.likeness(&frames[level..=level], element, at);
-            let ambiguous = |longer| Some(Err(Outcome::Ambiguous { shorter: 0, longer }));
-            let Ok((from, base_len, matched)) = self.compare_from(element, items) else {
-                let restart = Err(Outcome::NoMatch(Mismatch::Restart));
-                return (like(items) >= ENOUGH).then_some(restart);
-            };
-            let array = frames[level].opener;
-            // What was asked for is expected, and nothing else is.
-            let bits = match self.protocol {
-                Protocol::Remainder => self.evidence.of(element, text.len()) + ASKED,
-                _ => self.evidence.since(element),
-            };
-            if !is_tied && !innermost && bits < ENOUGH {
-                return None;
-            }
-            let is_weak = if self.protocol == Protocol::Remainder {
-                bits < ENOUGH && self.repeats_items(array, element, items)
-            } else {
-                let is_like = |at| like(at) >= ENOUGH;
-                bits < ENOUGH || is_like(items) || self.after_value(items).is_some_and(is_like)
-            };
-            if is_weak
-                || bits < 2 * ENOUGH && self.stands_in_array(array, element, items)
-                || self.begins_anew(array, element, items)
-                || self.has_members_again(&frames[..=level], items)
-            {
-                return ambiguous(matched);
-            }
-            if !is_tied && !self.begins_like(Tokens::new(text, element, false), items) {
-                return None;
-            }
-            let join = self
-                .join(Outcome::Remainder, base_len, "", from, matched)
-                .ok()?;
-            return Some(Ok(Candidate { bits, from, join }));
+        if innermost && between {
+            self.next_items_from(items, &frames[..=level], place, is_tied)
+        } else {
+            self.cut_element_from(items, frames, level, is_tied)
         }
+    }
+
+    /// The element that was cut comes again, and from there on the fragment goes further.
+    fn cut_element_from(
+        &self,
+        items: usize,
+        frames: &[Frame<'b>],
+        level: usize,
+        is_tied: bool,
+    ) -> Option<Result<Candidate<'f>, Outcome>> {
+        let (text, scanner) = (self.base.text(), self.base.scanner());
+        let innermost = level + 1 == frames.len();
+        let open = frames.get(level + 1).map(|frame| frame.opener);
+        let element = open.or(scanner.elements().0)?;
+        // What is like the beginning of the array, or has a member again, begins it all again.
+        let like = |at| self.likeness(&frames[level..=level], element, at);
+        let ambiguous = |longer| Some(Err(Outcome::Ambiguous { shorter: 0, longer }));
+        let Ok((from, base_len, matched)) = self.compare_from(element, items) else {
+            let restart = Err(Outcome::NoMatch(Mismatch::Restart));
+            return (like(items) >= ENOUGH).then_some(restart);
+        };
+        let array = frames[level].opener;
+        // What was asked for is expected, and nothing else is.
+        let bits = match self.protocol {
+            Protocol::Remainder => self.evidence.of(element, text.len()) + ASKED,
+            _ => self.evidence.since(element),
+        };
+        if !is_tied && !innermost && bits < ENOUGH {
+            return None;
+        }
+        let is_weak = if self.protocol == Protocol::Remainder {
+            bits < ENOUGH && self.repeats_items(array, element, items)
+        } else {
+            let is_like = |at| like(at) >= ENOUGH;
+            bits < ENOUGH || is_like(items) || self.after_value(items).is_some_and(is_like)
+        };
+        if is_weak
+            || bits < 2 * ENOUGH && self.stands_in_array(array, element, items)
+            || self.begins_anew(array, element, items)
+            || self.has_members_again(&frames[..=level], items)
+        {
+            return ambiguous(matched);
+        }
+        if !is_tied && !self.begins_like(Tokens::new(text, element, false), items) {
+            return None;
+        }
+        let join = self
+            .join(Outcome::Remainder, base_len, "", from, matched)
+            .ok()?;
+        Some(Ok(Candidate { bits, from, join }))
+    }
+
+    /// The fragment has the items after the last whole one of the innermost of some containers.
+    fn next_items_from(
+        &self,
+        items: usize,
+        frames: &[Frame<'b>],
+        place: CutPlace,
+        is_tied: bool,
+    ) -> Option<Result<Candidate<'f>, Outcome>> {
+        let (text, scanner) = (self.base.text(), self.base.scanner());
         let first = Tokens::new(self.fragment, items, false).next()?;
         let previous = scanner.elements().1;
         if let Some((start, end)) = previous {
-            let opener = frames[level].opener;
+            let opener = frames.last()?.opener;
             let same_as = |from: usize, to: usize| {
                 let mut item = Tokens::new(self.fragment, first.start, false);
                 read_value(&mut item).is_some_and(|(start, end)| {
@@ -244,7 +267,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
             let is_like = if self.protocol == Protocol::Remainder {
                 self.repeats_items(opener, text.len(), first.start)
             } else {
-                self.likeness(&frames[level..=level], text.len(), first.start) >= ENOUGH
+                self.likeness(&frames[frames.len() - 1..], text.len(), first.start) >= ENOUGH
             };
             // The last item once more, or the first one: a repetition, or a document begun anew.
             // So may be a document without any of the items, if there are few to miss.
@@ -252,7 +275,7 @@ impl<'b, 'f> Attempt<'b, 'f> {
                 || self.protocol != Protocol::Remainder && self.said_after_first(opener) < ENOUGH
                 || self.begins_anew(opener, text.len(), first.start)
                 || is_like
-                || self.has_members_again(&frames[..=level], first.start)
+                || self.has_members_again(frames, first.start)
             {
                 return Some(Err(Outcome::Ambiguous {
                     shorter: 0,
