@@ -4,6 +4,7 @@
 //! how many of so many joins are right, refused and silently wrong, by behaviour and mode.
 
 use overlock_json::{PartialDocument, Protocol, StitchOptions, stitch};
+use proptest::prelude::*;
 
 use crate::adversary::documents::document;
 use crate::adversary::{Findings, Mode, run};
@@ -80,6 +81,18 @@ fn no_join_is_silently_wrong() {
     assert!(findings.chains.values().all(|tally| tally.wrong == 0));
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    /// Most streams arrive one byte at a time.
+    #[test]
+    fn a_stream_comes_to_what_the_whole_answer_does(seed in any::<u64>()) {
+        let findings = run(document, 300, seed);
+        let otherwise = findings.rows.values().map(|tally| tally.streamed_otherwise);
+        prop_assert_eq!(otherwise.sum::<usize>(), 0, "{}", findings.stories.join("\n"));
+    }
+}
+
 #[track_caller]
 fn check_asked(base: &str, asked: &str, answer: &str, outcome: &str, joined: &str) {
     let mut document = PartialDocument::read(base).expect("a document has begun");
@@ -123,6 +136,20 @@ fn an_overlap_that_is_written_twice_is_written_once() {
     for between in ["", "\n\n"] {
         let answer = [ASKED, between, ASKED, REST].concat();
         check_asked(CUT, ASKED, &answer, "overlap", WHOLE);
+    }
+}
+
+#[test]
+fn an_overlap_that_is_reworded_is_refused() {
+    for (word, again) in [("first", "frist"), ("improved", "imporved"), ("the ", "a ")] {
+        let mut document = PartialDocument::read(CUT).expect("a document has begun");
+        let options = StitchOptions {
+            protocol: Protocol::Overlap,
+            expected_overlap: Some(ASKED),
+        };
+        let answer = [&ASKED.replace(word, again), REST].concat();
+        let seam = stitch(&mut document, &answer, &options);
+        assert!(!seam.outcome.is_accepted(), "{answer:?}: {seam:?}");
     }
 }
 
