@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use axum::response::IntoResponse;
 use hyper::StatusCode;
-use hyper::header::{HeaderValue, RETRY_AFTER};
+use hyper::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use overlock_llm::BackendError;
 use overlock_llm::wire::{ErrorBody, Protocol, RequestError};
 
@@ -30,6 +31,15 @@ pub(crate) struct ApiError {
 /// The name of the error in a reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorName(pub(crate) &'static str);
+
+/// The code of the error of a missing or wrong key.
+const INVALID_KEY: &str = "invalid_api_key";
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Reply {
+        self.into_reply()
+    }
+}
 
 impl From<BackendError> for ApiError {
     /// A call of the upstream failed.
@@ -144,6 +154,19 @@ impl ApiError {
         self.code.unwrap_or(self.kind)
     }
 
+    /// No route has this path.
+    pub(crate) fn unknown_url(path: &str) -> Self {
+        let message = format!("not found: `{path}`");
+        let error = Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message);
+        error.with_code("unknown_url")
+    }
+
+    /// The error of a missing or wrong key of the gateway.
+    pub(crate) fn unauthorized(message: &str) -> Self {
+        let error = Self::new(StatusCode::UNAUTHORIZED, "invalid_request_error", message);
+        error.with_code(INVALID_KEY)
+    }
+
     /// The error as a reply, with its name as an extension.
     pub(crate) fn into_reply(self) -> Reply {
         self.into_reply_in(Protocol::ChatCompletions)
@@ -159,6 +182,10 @@ impl ApiError {
             reply
                 .headers_mut()
                 .insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.code == Some(INVALID_KEY) {
+            let scheme = HeaderValue::from_static("Bearer");
+            reply.headers_mut().insert(WWW_AUTHENTICATE, scheme);
         }
         reply
     }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method, StatusCode};
+use overlock_llm::full_body;
 use overlock_llm::wire::responses::{
     ResponsesTurn, may_have_been_joined, previous_response_id, stored_id,
 };
@@ -20,7 +21,6 @@ use tokio::time::Instant;
 use crate::body::text_of;
 use crate::error::ApiError;
 use crate::keys::client_digest;
-use crate::reply::whole;
 use crate::settings::Settings;
 use crate::upstream::Client;
 
@@ -163,7 +163,7 @@ async fn read(
     }
     headers.remove(hyper::header::CONTENT_TYPE);
     let path = format!("/responses/{id}");
-    let request = client.request(Method::GET, (base, &path), headers, whole(""))?;
+    let request = client.request(Method::GET, (base, &path), headers, full_body(""))?;
     let mut answer = client
         .http
         .send(&client.peer, request, Some(deadline))

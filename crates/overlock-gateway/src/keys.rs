@@ -3,7 +3,6 @@
 use std::fmt;
 
 use bytes::Bytes;
-use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -101,8 +100,7 @@ impl Keys {
             KeyCheck::Missing => "missing API key: send it as `Authorization: Bearer KEY`",
             KeyCheck::Wrong => "invalid API key",
         };
-        let error = ApiError::new(StatusCode::UNAUTHORIZED, "invalid_request_error", message);
-        Err(error.with_code("invalid_api_key"))
+        Err(ApiError::unauthorized(message))
     }
 
     /// Compares all keys in constant time.

@@ -25,7 +25,6 @@ mod path;
 mod reply;
 mod routes;
 mod server;
-mod timer;
 mod token_ratios;
 mod upstream;
 mod write_timeout;

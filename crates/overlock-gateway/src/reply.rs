@@ -1,14 +1,13 @@
 //! Builds HTTP replies and their bodies.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
+pub(crate) use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use http_body_util::{BodyExt, StreamBody};
-use hyper::body::Frame;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
-pub(crate) use overlock_llm::{Body, BodyError, full_body as whole};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -33,12 +32,16 @@ pub(crate) fn driven_body(
     });
     // The work yields nothing itself; the body ends when the sender is dropped.
     let work = stream::once(work).filter_map(async |()| None);
-    let both = stream::select(pieces, work).map(|piece| Ok(Frame::data(piece)));
-    BodyExt::boxed_unsync(StreamBody::new(both))
+    Body::from_stream(stream::select(pieces, work).map(Ok::<_, Infallible>))
 }
 
 /// A comment in an event stream, which clients ignore.
 pub(crate) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
+
+/// A body in one piece.
+pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
+    Body::from(bytes.into())
+}
 
 /// A reply with a content type.
 pub(crate) fn reply(status: StatusCode, kind: &'static str, body: Body) -> Reply {

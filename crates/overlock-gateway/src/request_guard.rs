@@ -1,6 +1,5 @@
 //! Follows a request until the end of its response body, then records metrics, trace and log.
 
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -8,7 +7,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::AbortHandle;
-use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::{Method, StatusCode};
 use tokio::task::JoinHandle;
@@ -17,9 +15,10 @@ use tokio::time::{Instant, sleep_until};
 use crate::admission::ConcurrencyPermit;
 use crate::error::ErrorName;
 use crate::gateway::Gateway;
+use crate::handlers::Peer;
 use crate::log::{LogEntry, method_name, now};
 use crate::record::RUN;
-use crate::reply::{Body, BodyError, Reply};
+use crate::reply::{Body, Reply};
 use crate::request_stats::RequestStats;
 use crate::trace::Done;
 
@@ -29,7 +28,7 @@ pub(crate) struct RequestGuard {
     stats: Arc<RequestStats>,
     method: &'static str,
     route: &'static str,
-    client: SocketAddr,
+    peer: Peer,
     begun: Instant,
     status: Option<StatusCode>,
     run: Option<String>,
@@ -38,7 +37,6 @@ pub(crate) struct RequestGuard {
     permit: Option<ConcurrencyPermit>,
     /// When the permit has to be released.
     deadline: Option<Instant>,
-    hang_up: AbortHandle,
     cut_off: Option<CutOff>,
 }
 
@@ -46,9 +44,7 @@ pub(crate) struct RequestGuard {
 pub(crate) struct RequestStart {
     pub(crate) method: Method,
     pub(crate) route: &'static str,
-    pub(crate) client: SocketAddr,
-    /// Closes the connection.
-    pub(crate) hang_up: AbortHandle,
+    pub(crate) peer: Peer,
 }
 
 /// The status of a request whose client disconnected before the response.
@@ -57,7 +53,7 @@ const CLIENT_LEFT: u16 = 499;
 impl RequestGuard {
     pub(crate) fn new(
         gateway: Arc<Gateway>,
-        start: &RequestStart,
+        start: RequestStart,
         stats: Arc<RequestStats>,
     ) -> Self {
         Self {
@@ -65,7 +61,7 @@ impl RequestGuard {
             stats,
             method: method_name(&start.method),
             route: start.route,
-            client: start.client,
+            peer: start.peer,
             begun: Instant::now(),
             status: None,
             run: None,
@@ -74,7 +70,6 @@ impl RequestGuard {
             is_done: start.method == Method::HEAD,
             permit: None,
             deadline: None,
-            hang_up: start.hang_up.clone(),
             cut_off: None,
         }
     }
@@ -96,13 +91,12 @@ impl RequestGuard {
         // A body that is complete already has no deadline, however slowly the client reads it.
         let is_complete = reply.body().size_hint().exact().is_some();
         let deadline = self.deadline.filter(|_| !is_complete);
-        self.cut_off = deadline.map(|deadline| CutOff::at(deadline, self.hang_up.clone()));
+        self.cut_off = deadline.map(|deadline| CutOff::at(deadline, self.peer.hang_up.clone()));
         reply.map(|body| {
-            GuardedBody {
+            Body::new(GuardedBody {
                 body,
                 guard: Some(self),
-            }
-            .boxed_unsync()
+            })
         })
     }
 }
@@ -143,7 +137,7 @@ impl Drop for RequestGuard {
             error: totals.error.or(self.error.map(|ErrorName(name)| name)),
             run: self.run.take(),
             left: !self.is_done,
-            client: self.client,
+            client: self.peer.address,
         });
     }
 }
@@ -191,12 +185,12 @@ impl GuardedBody {
 
 impl HttpBody for GuardedBody {
     type Data = Bytes;
-    type Error = BodyError;
+    type Error = axum::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         match frame {
             None => {

@@ -1,17 +1,20 @@
 //! Accepts connections until shutdown.
 
-use std::convert::Infallible;
 use std::future::pending;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use futures_util::future::{AbortHandle, Abortable};
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
 use overlock_runs::FLUSH_TIMEOUT;
 #[cfg(target_os = "linux")]
 use socket2::SockRef;
@@ -20,8 +23,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use crate::gateway::Gateway;
-use crate::routes::{self, Peer};
-use crate::timer::ConnectionTimer;
+use crate::handlers::Peer;
+use crate::routes;
 use crate::write_timeout::WriteTimeout;
 
 /// The longest request head.
@@ -68,6 +71,7 @@ impl Gateway {
     ) -> io::Result<()> {
         let limits = self.settings.limits;
         let graceful = GracefulShutdown::new();
+        let router = routes::router(&self);
         let most = limits.connections.min(Semaphore::MAX_PERMITS);
         let connections = Arc::new(Semaphore::new(most));
         let exporting = self.exporter.clone();
@@ -85,7 +89,8 @@ impl Gateway {
             };
             match (permit, accepted) {
                 (Ok(permit), Ok((stream, client))) => {
-                    Arc::clone(&self).serve_connection(stream, client, graceful.watcher(), permit);
+                    let connection = (stream, client, router.clone());
+                    self.serve_connection(connection, graceful.watcher(), permit);
                 }
                 (_, Err(error)) if is_of_one_client(&error) => {}
                 _ => sleep(ACCEPT_PAUSE).await,
@@ -127,9 +132,8 @@ impl Gateway {
     }
 
     fn serve_connection(
-        self: Arc<Self>,
-        stream: TcpStream,
-        client: SocketAddr,
+        &self,
+        (stream, client, router): (TcpStream, SocketAddr, Router),
         watcher: Watcher,
         permit: OwnedSemaphorePermit,
     ) {
@@ -143,12 +147,13 @@ impl Gateway {
             address: client,
             hang_up,
         };
-        let service = service_fn(move |request| {
-            let (gateway, peer) = (Arc::clone(&self), peer.clone());
-            async move { Ok::<_, Infallible>(routes::answer(gateway, request, peer).await) }
+        let router = TowerToHyperService::new(router);
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer.clone());
+            router.call(request)
         });
         let connection = http1::Builder::new()
-            .timer(ConnectionTimer::default())
+            .timer(TokioTimer::new())
             .header_read_timeout(limits.head_time)
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service);

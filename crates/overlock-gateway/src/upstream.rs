@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hyper::header::{self, AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 use overlock_llm::wire::Protocol;
-use overlock_llm::{BackendError, Body, CallFailure, Http, Peer, below};
+use overlock_llm::{BackendError, Body as CallBody, CallFailure, Http, Peer, below};
 use serde_json::Value;
 
 use crate::error::ApiError;
@@ -118,8 +118,8 @@ impl Client {
         method: Method,
         (base, path): (&str, &str),
         headers: HeaderMap,
-        body: Body,
-    ) -> Result<Request<Body>, BackendError> {
+        body: CallBody,
+    ) -> Result<Request<CallBody>, BackendError> {
         let uri: Option<Uri> = below(base, path).parse().ok();
         let uri = uri.filter(|uri| uri.host().is_some());
         let mut request = Request::new(body);

@@ -8,14 +8,13 @@ use hyper::header::{self, HeaderValue};
 use hyper::{HeaderMap, Method};
 use overlock_llm::assembler::{Assembler, ChoiceParts, Delivery, PartKind};
 use overlock_llm::wire::Protocol;
-use overlock_llm::{CallFailure, Response, Retried, StepEnd, Usage};
+use overlock_llm::{CallFailure, Response, Retried, StepEnd, Usage, full_body};
 use overlock_runs::{CallBudget, Part, Secrets};
 use tokio::time::Instant;
 
 use super::finished::FinishedAnswer;
 use super::params::{ChatParams, Continues};
 use crate::gateway::Gateway;
-use crate::reply::whole;
 use crate::request_stats::RequestStats;
 use crate::secrets::secrets_of;
 
@@ -74,7 +73,7 @@ impl RequestContext {
             self.base.as_str(),
             &*self.with_query(self.params.protocol.path()),
         );
-        let request = client.request(Method::POST, address, self.call_headers(), whole(body));
+        let request = client.request(Method::POST, address, self.call_headers(), full_body(body));
         let call = request.map(|it| client.http.call(&client.peer, it, Some(self.deadline)));
         // An `async fn` would hold the request while it waits.
         async move { call?.await }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::extract::{FromRequest, Request, State};
 use hyper::StatusCode;
 use overlock_budget::Extras;
 use overlock_json::{CloseOptions, PartialDocument, Protocol, RenderOptions, RepairOptions};
@@ -12,9 +13,10 @@ use overlock_llm::wire::chat::ChatRequest;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::body::read_text;
+use crate::body::{not_utf8, read_bytes};
+use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::handlers::{Call, Handled};
+use crate::handlers::Handled;
 use crate::offload;
 use crate::reply::{Reply, reply, whole};
 use overlock_json::{
@@ -23,35 +25,47 @@ use overlock_json::{
 };
 use overlock_runs::{AnswerLimit, FitRequest};
 
-pub(crate) async fn cut(call: Call) -> Handled {
-    of_object(call, cut_object).await
+/// The body of a request, which must be text.
+pub(crate) struct RequestText(String);
+
+impl FromRequest<Arc<Gateway>> for RequestText {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, gateway: &Arc<Gateway>) -> Result<Self, ApiError> {
+        let bytes = read_bytes(request.into_body(), &gateway.settings.limits).await?;
+        let text = String::from_utf8(bytes.into());
+        text.map(Self).map_err(|error| not_utf8(error.utf8_error()))
+    }
 }
 
-pub(crate) async fn close(call: Call) -> Handled {
-    of_object(call, |object| close_object(object, CloseOptions::default())).await
+pub(crate) async fn cut(text: RequestText) -> Handled {
+    of_object(text, cut_object).await
 }
 
-pub(crate) async fn repair(call: Call) -> Handled {
-    of_object(call, |object| {
+pub(crate) async fn close(text: RequestText) -> Handled {
+    of_object(text, |object| close_object(object, CloseOptions::default())).await
+}
+
+pub(crate) async fn repair(text: RequestText) -> Handled {
+    of_object(text, |object| {
         repair_object(object, RepairOptions::default())
     })
     .await
 }
 
-pub(crate) async fn render(call: Call) -> Handled {
-    of_object(call, |object| {
+pub(crate) async fn render(text: RequestText) -> Handled {
+    of_object(text, |object| {
         render_object(object, RenderOptions::default())
     })
     .await
 }
 
-pub(crate) async fn stitch(call: Call) -> Handled {
-    of_object(call, |object| stitch_object(object, Protocol::Auto)).await
+pub(crate) async fn stitch(text: RequestText) -> Handled {
+    of_object(text, |object| stitch_object(object, Protocol::Auto)).await
 }
 
-pub(crate) async fn fit(call: Call) -> Handled {
-    let gateway = Arc::clone(&call.gateway);
-    of_text(call, move |text| {
+pub(crate) async fn fit(State(gateway): State<Arc<Gateway>>, text: RequestText) -> Handled {
+    of_text(text, move |text| {
         let (status, answer) = fitted(&gateway, text)?;
         Ok(serialized(status, &answer))
     })
@@ -60,9 +74,8 @@ pub(crate) async fn fit(call: Call) -> Handled {
 
 /// Several questions in one request, each answered as if alone. A question that fails is not an error
 /// of the request, since the page also asks about unfinished texts.
-pub(crate) async fn several(call: Call) -> Handled {
-    let gateway = Arc::clone(&call.gateway);
-    of_text(call, move |text| {
+pub(crate) async fn several(State(gateway): State<Arc<Gateway>>, text: RequestText) -> Handled {
+    of_text(text, move |text| {
         let (shared, asked) = questions(text)?;
         let answers = asked.iter().map(|(name, body)| {
             let answer = shared.one_of(&gateway, name, body.get())?;
@@ -157,10 +170,10 @@ fn raw(answer: &impl Serialize) -> Result<Box<RawValue>, Refusal> {
 }
 
 async fn of_object<R: Serialize>(
-    call: Call,
+    text: RequestText,
     answer: impl FnOnce(Object) -> Result<R, Refusal> + Send + 'static,
 ) -> Handled {
-    of_text(call, move |text| {
+    of_text(text, move |text| {
         Ok(serialized(
             StatusCode::OK,
             &answer(Object::parse(text, "body")?)?,
@@ -170,10 +183,9 @@ async fn of_object<R: Serialize>(
 }
 
 async fn of_text(
-    call: Call,
+    RequestText(text): RequestText,
     answer: impl FnOnce(&str) -> Result<Reply, Refusal> + Send + 'static,
 ) -> Handled {
-    let text = read_text(call.request.into_body(), &call.gateway.settings.limits).await?;
     let answered = offload::with_text(text.len(), move || answer(&text)).await?;
     Ok(answered.unwrap_or_else(|refusal| {
         let refusal = refusal.of_a_request();

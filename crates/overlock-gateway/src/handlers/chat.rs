@@ -1,44 +1,59 @@
 //! `POST /v1/chat/completions` and `POST /v1/responses`: fit the request into the window and complete
 //! the answer.
 
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Request, State};
 use overlock_llm::wire::Protocol;
 use tokio::time::timeout_at;
 
-use crate::body::{read_bytes, too_late};
+use crate::body::{BodyFault, read_bytes};
 use crate::chat::{self, IncomingRequest};
-use crate::handlers::{Call, Handled, pass_through};
+use crate::gateway::Gateway;
+use crate::handlers::{Handled, RequestScope, pass_through};
 use crate::offload;
 
 /// A chat completions request.
-pub(crate) fn completions(call: Call) -> impl Future<Output = Handled> {
-    answer(call, Protocol::ChatCompletions)
+pub(crate) fn completions(
+    State(gateway): State<Arc<Gateway>>,
+    Extension(scope): Extension<RequestScope>,
+    request: Request,
+) -> impl Future<Output = Handled> {
+    answer(gateway, scope, request, Protocol::ChatCompletions)
 }
 
 /// A Responses request. It is forwarded unchanged to an upstream that is not set to speak Responses.
-pub(crate) async fn responses(call: Call) -> Handled {
+pub(crate) async fn responses(
+    State(gateway): State<Arc<Gateway>>,
+    Extension(scope): Extension<RequestScope>,
+    request: Request,
+) -> Handled {
     let protocol = Protocol::Responses;
-    if call.gateway.settings.upstream.api != protocol {
-        return Box::pin(pass_through::answer(call)).await;
+    if gateway.settings.upstream.api != protocol {
+        let forwarded = pass_through::answer(State(gateway), Extension(scope), request);
+        return Box::pin(forwarded).await;
     }
-    answer(call, protocol).await
+    answer(gateway, scope, request, protocol).await
 }
 
-fn answer(call: Call, protocol: Protocol) -> impl Future<Output = Handled> {
-    // Destructured outside of the future, so that the future holds only what it needs.
-    let Call {
-        gateway,
-        stats,
-        request,
-        deadline,
-        ..
-    } = call;
+fn answer(
+    gateway: Arc<Gateway>,
+    scope: RequestScope,
+    request: Request,
+    protocol: Protocol,
+) -> impl Future<Output = Handled> {
+    let RequestScope {
+        stats, deadline, ..
+    } = scope;
+    // Taken apart outside of the future, so that the future holds only what it needs.
     let query = request.uri().query().map(str::to_owned);
     let (head, body) = request.into_parts();
     let headers = head.headers;
     async move {
         let body = read_bytes(body, &gateway.settings.limits);
         let text = timeout_at(deadline, body).await;
-        let mut text = text.unwrap_or_else(|_| Err(too_late()))?;
+        let mut text = text.map_err(|_| BodyFault::TooLate)??;
         if !gateway.server.is_fresh() {
             // Boxed, so that not every request has space for it.
             Box::pin(gateway.discover(&headers)).await;

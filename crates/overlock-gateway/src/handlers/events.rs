@@ -13,21 +13,25 @@ use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::{Response, StatusCode};
+use axum::Extension;
+use axum::extract::{RawQuery, State};
+use axum::response::IntoResponse;
+use hyper::{HeaderMap, StatusCode};
 use overlock_runs::{ListedRun, Record, RunProgress, RunsError, StoredEvent};
 use overlock_store::{RunId, Since, StoreError};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 
 use super::runs::{
-    MissingRun, RunOwners, api_error, held_runs, not_recorded, pipeline_progress, reopened, run_id,
-    store_error,
+    MissingRun, RunInPath, RunOwners, api_error, held_runs, not_recorded, pipeline_progress,
+    reopened, run_id, store_error,
 };
 use crate::error::ApiError;
 use crate::events::{Event, EventKind, Received, Subscription};
-use crate::handlers::{Call, Handled};
+use crate::gateway::Gateway;
+use crate::handlers::{Handled, RequestScope};
 use crate::record::Recorder;
-use crate::reply::{Reply, event_stream, whole};
+use crate::reply::{Reply, event_stream};
 use crate::unfinished_runs::Liveness;
 use progress::ProgressReporter;
 use sse::{EventSource, RECONNECT_DELAY, SseText};
@@ -38,10 +42,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(700);
 /// The id of the last event of a run, which has no number.
 const ENDED: &str = "ended";
 
-pub(crate) async fn all(call: Call) -> Handled {
-    let (recorder, mut subscription) = subscribe(&call)?;
+pub(crate) async fn all(
+    State(gateway): State<Arc<Gateway>>,
+    Extension(scope): Extension<RequestScope>,
+    headers: HeaderMap,
+) -> Handled {
+    let (recorder, mut subscription) = subscribe(&gateway, &scope)?;
     let mut first = SseText::first();
-    let last = last_event(&call).and_then(|last| {
+    let last = last_event(&headers).and_then(|last| {
         let (era, number) = last.split_once('-')?;
         Some((era.parse::<u64>().ok()?, number.parse::<u64>().ok()?))
     });
@@ -50,40 +58,50 @@ pub(crate) async fn all(call: Call) -> Handled {
         Some(_) => first.lagged().running(&recorder, &subscription),
         None => first.running(&recorder, &subscription),
     }
-    let progress = ProgressReporter::new(&call.gateway);
+    let progress = ProgressReporter::new(&gateway);
     let source = AllRuns {
         recorder,
         subscription,
         progress,
     };
-    let keep_alive = call.gateway.settings.limits.keep_alive;
+    let keep_alive = gateway.settings.limits.keep_alive;
     Ok(event_stream(sse::body(first, source, keep_alive)))
 }
 
-pub(crate) async fn one(call: Call) -> Handled {
-    let missing = MissingRun::from_query(call.request.uri().query())?;
-    missing.reply(run_events(call).await, no_more)
+pub(crate) async fn one(
+    State(gateway): State<Arc<Gateway>>,
+    Extension(scope): Extension<RequestScope>,
+    RawQuery(query): RawQuery,
+    id: RunInPath,
+    headers: HeaderMap,
+) -> Handled {
+    let missing = MissingRun::from_query(query.as_deref())?;
+    let events = run_events(&gateway, &scope, id, last_event(&headers)).await;
+    missing.reply(events, no_more)
 }
 
 /// An empty reply, after which a browser does not reconnect.
 fn no_more() -> Reply {
-    let mut reply = Response::new(whole(""));
-    *reply.status_mut() = StatusCode::NO_CONTENT;
-    reply
+    StatusCode::NO_CONTENT.into_response()
 }
 
-async fn run_events(call: Call) -> Handled {
-    let id = run_id(call.request.uri().path(), "/events")?;
-    if last_event(&call) == Some(ENDED) {
+async fn run_events(
+    gateway: &Arc<Gateway>,
+    scope: &RequestScope,
+    id: RunInPath,
+    last_event: Option<&str>,
+) -> Handled {
+    let id = run_id(id)?;
+    if last_event == Some(ENDED) {
         return Ok(no_more());
     }
-    let (recorder, mut subscription) = subscribe(&call)?;
+    let (recorder, mut subscription) = subscribe(gateway, scope)?;
     subscription.rewind();
     let is_live = recorder.is_live(&id);
     // Waits until earlier writes are on disk.
     let written = recorder.write(|_| Ok(())).await;
     written.map_err(|_| store_error())?;
-    let after = last_event(&call).and_then(|last| last.parse().ok());
+    let after = last_event.and_then(|last| last.parse().ok());
     let mut source = OneRun {
         recorder,
         subscription: Some(subscription),
@@ -92,7 +110,7 @@ async fn run_events(call: Call) -> Handled {
         steps: after.unwrap_or(0),
         stored: VecDeque::new(),
         polling: Polling::Off,
-        progress: ProgressReporter::new(&call.gateway),
+        progress: ProgressReporter::new(gateway),
     };
     let records = source.read_store().await.map_err(|_| ApiError::defect())?;
     match records.map_err(|error| api_error(&error.into()))? {
@@ -101,7 +119,7 @@ async fn run_events(call: Call) -> Handled {
         None if is_live => {}
         None => return Err(api_error(&RunsError::Missing { id: source.id })),
     }
-    let keep_alive = call.gateway.settings.limits.keep_alive;
+    let keep_alive = gateway.settings.limits.keep_alive;
     Ok(event_stream(sse::body(
         SseText::first(),
         source,
@@ -110,13 +128,16 @@ async fn run_events(call: Call) -> Handled {
 }
 
 /// Subscribes to events, if runs are recorded and the limit is not reached.
-fn subscribe(call: &Call) -> Result<(Arc<Recorder>, Subscription), ApiError> {
-    let settings = &call.gateway.settings;
-    let recorder = call.gateway.recorder.as_ref();
+fn subscribe(
+    gateway: &Gateway,
+    scope: &RequestScope,
+) -> Result<(Arc<Recorder>, Subscription), ApiError> {
+    let settings = &gateway.settings;
+    let recorder = gateway.recorder.as_ref();
     let recorder = recorder.filter(|_| settings.record != Record::Off);
     let recorder = Arc::clone(recorder.ok_or_else(not_recorded)?);
     let most = settings.limits.readers;
-    let subscription = recorder.events.subscribe(most, call.hang_up.clone());
+    let subscription = recorder.events.subscribe(most, scope.peer.hang_up.clone());
     let subscription = subscription.ok_or_else(|| {
         let message = format!("the limit of {most} event subscribers is reached");
         ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message)
@@ -127,8 +148,8 @@ fn subscribe(call: &Call) -> Result<(Arc<Recorder>, Subscription), ApiError> {
 }
 
 /// The id of the last event that the client received, which browsers send when they reconnect.
-fn last_event(call: &Call) -> Option<&str> {
-    call.request.headers().get("last-event-id")?.to_str().ok()
+fn last_event(headers: &HeaderMap) -> Option<&str> {
+    headers.get("last-event-id")?.to_str().ok()
 }
 
 struct AllRuns {

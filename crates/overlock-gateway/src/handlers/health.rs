@@ -1,15 +1,18 @@
 //! `GET /health`: the state of the gateway, its upstream and the client's key.
 
-use hyper::{StatusCode, Uri};
+use std::sync::Arc;
+
+use axum::extract::State;
+use hyper::{HeaderMap, StatusCode, Uri};
 use serde_json::json;
 
-use crate::handlers::{Call, Handled};
+use crate::gateway::Gateway;
 use crate::keys::KeyCheck;
-use crate::reply::json_reply;
+use crate::reply::{Reply, json_reply};
 use overlock_runs::Record;
 
-pub(crate) async fn answer(call: Call) -> Handled {
-    let (gateway, settings) = (&call.gateway, &call.gateway.settings);
+pub(crate) async fn answer(State(gateway): State<Arc<Gateway>>, headers: HeaderMap) -> Reply {
+    let settings = &gateway.settings;
     let base = settings.upstream.base.as_deref();
     let uri = base.and_then(|base| base.trim().parse::<Uri>().ok());
     let host = uri.as_ref().and_then(Uri::host);
@@ -20,7 +23,7 @@ pub(crate) async fn answer(call: Call) -> Handled {
     } else {
         Record::Off
     };
-    let key = settings.keys.key_check(call.request.headers());
+    let key = settings.keys.key_check(&headers);
     // The findings name models, so they need a valid key.
     let findings = match key {
         KeyCheck::NotNeeded | KeyCheck::Right => {
@@ -39,5 +42,5 @@ pub(crate) async fn answer(call: Call) -> Handled {
         "has_store": has_store,
         "body_bytes": settings.limits.body_bytes,
     });
-    Ok(json_reply(StatusCode::OK, &health))
+    json_reply(StatusCode::OK, &health)
 }

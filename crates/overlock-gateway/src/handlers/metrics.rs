@@ -1,12 +1,15 @@
 //! `GET /metrics`: Prometheus metrics.
 
+use std::sync::Arc;
+
+use axum::extract::State;
 use hyper::StatusCode;
 
-use crate::handlers::{Call, Handled};
+use crate::gateway::Gateway;
 use crate::metrics::CONTENT_TYPE;
-use crate::reply::{reply, whole};
+use crate::reply::{Reply, reply, whole};
 
-pub(crate) async fn answer(call: Call) -> Handled {
-    let text = call.gateway.metrics.encoded();
-    Ok(reply(StatusCode::OK, CONTENT_TYPE, whole(text)))
+pub(crate) async fn answer(State(gateway): State<Arc<Gateway>>) -> Reply {
+    let text = gateway.metrics.encoded();
+    reply(StatusCode::OK, CONTENT_TYPE, whole(text))
 }

@@ -11,25 +11,29 @@ pub(crate) mod page;
 pub(crate) mod pass_through;
 pub(crate) mod runs;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::future::AbortHandle;
-use hyper::Request;
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use crate::error::ApiError;
-use crate::gateway::Gateway;
 use crate::reply::Reply;
 use crate::request_stats::RequestStats;
 
-/// A request on its way to its handler.
-pub(crate) struct Call {
-    pub(crate) gateway: Arc<Gateway>,
-    pub(crate) request: Request<Incoming>,
-    pub(crate) stats: Arc<RequestStats>,
+/// The client of a connection.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
     /// Closes the connection at once.
     pub(crate) hang_up: AbortHandle,
+}
+
+/// What belongs to an admitted request besides its head and body.
+#[derive(Clone)]
+pub(crate) struct RequestScope {
+    pub(crate) stats: Arc<RequestStats>,
+    pub(crate) peer: Peer,
     /// The deadline of the request, if it holds a concurrency permit.
     pub(crate) deadline: Instant,
 }

@@ -1,21 +1,26 @@
 //! `GET /v1/models`: the upstream's models and the demo model.
 
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
 use hyper::{HeaderMap, Method, StatusCode};
 use overlock_llm::wire::Protocol;
-use overlock_llm::{CallFailure, Response};
+use overlock_llm::{CallFailure, Response, full_body};
 use serde_json::{Value, json};
 
 use crate::demo;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::handlers::{Call, Handled};
-use crate::reply::{json_reply, whole};
+use crate::handlers::Handled;
+use crate::reply::json_reply;
 use crate::upstream::{failure_reply, forward_headers};
 
-pub(crate) async fn answer(call: Call) -> Handled {
-    let gateway = &call.gateway;
-    let query = call.request.uri().query();
-    let mut answer = match ask(gateway, call.request.headers(), query).await {
+pub(crate) async fn answer(
+    State(gateway): State<Arc<Gateway>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Handled {
+    let mut answer = match ask(&gateway, &headers, query).await {
         Ok(answer) => answer,
         Err(failure) if failure.refused.is_some() => {
             let protocol = Protocol::ChatCompletions;
@@ -45,13 +50,13 @@ pub(crate) async fn answer(call: Call) -> Handled {
 async fn ask(
     gateway: &Gateway,
     headers: &HeaderMap,
-    query: Option<&str>,
+    query: Option<String>,
 ) -> Result<Response, CallFailure> {
     let (client, settings) = (&gateway.client, &gateway.settings);
     let upstream = settings.upstream.base.as_deref().unwrap_or_default();
     let headers = client.headers(headers, !settings.keys.is_empty());
     let path = query.map_or("/models".to_owned(), |query| format!("/models?{query}"));
-    let request = client.request(Method::GET, (upstream, &path), headers, whole(""))?;
+    let request = client.request(Method::GET, (upstream, &path), headers, full_body(""))?;
     client.http.call(&client.peer, request, None).await
 }
 

@@ -5,11 +5,11 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
 
-use hyper::StatusCode;
-use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
+use hyper::header::{ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
+use hyper::{StatusCode, Uri};
 
 use crate::error::ApiError;
-use crate::handlers::{Call, Handled};
+use crate::handlers::Handled;
 use crate::reply::{Reply, reply, whole};
 
 /// A file of the page.
@@ -79,25 +79,22 @@ const FILE_HEADERS: &[(&str, &str)] = &[
     ("x-content-type-options", "nosniff"),
 ];
 
-pub(crate) async fn index(call: Call) -> Handled {
-    Ok(file_reply(0, &call))
+pub(crate) async fn index(headers: HeaderMap) -> Reply {
+    file_reply(0, &headers)
 }
 
-pub(crate) async fn file(call: Call) -> Handled {
-    let path = call.request.uri().path();
+pub(crate) async fn file(uri: Uri, headers: HeaderMap) -> Handled {
+    let path = uri.path();
     let name = path.rsplit('/').next().unwrap_or_default();
     let Some(place) = FILES.iter().position(|file| file.name == name) else {
-        let message = format!("not found: `{path}`");
-        let error = ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", message);
-        return Err(error.with_code("unknown_url"));
+        return Err(ApiError::unknown_url(path));
     };
-    Ok(file_reply(place, &call))
+    Ok(file_reply(place, &headers))
 }
 
-fn file_reply(place: usize, call: &Call) -> Reply {
+fn file_reply(place: usize, headers: &HeaderMap) -> Reply {
     let (file, tag) = (&FILES[place], &TAGS[place]);
-    let cached = call.request.headers().get(IF_NONE_MATCH);
-    let mut reply = if cached == Some(tag) {
+    let mut reply = if headers.get(IF_NONE_MATCH) == Some(tag) {
         reply(StatusCode::NOT_MODIFIED, file.kind, whole(""))
     } else {
         reply(StatusCode::OK, file.kind, whole(file.text))

@@ -1,14 +1,19 @@
 //! All other paths below `/v1/`: forwarded to the upstream unchanged.
 
 use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
 use http_body_util::BodyExt;
 use hyper::Response;
 use hyper::header::CONTENT_LENGTH;
 
-use crate::body::ForwardedBody;
+use crate::body::LimitedBody;
 use crate::error::ApiError;
-use crate::handlers::{Call, Handled};
+use crate::gateway::Gateway;
+use crate::handlers::{Handled, RequestScope};
 use crate::reply::whole;
 use crate::upstream::without_connection;
 
@@ -18,23 +23,39 @@ const VERSION: &str = "/v1";
 /// The longest error reply of the upstream.
 const LONGEST_ERROR: usize = 1 << 20;
 
-pub(crate) async fn answer(call: Call) -> Handled {
-    let settings = &call.gateway.settings;
+pub(crate) async fn answer(
+    State(gateway): State<Arc<Gateway>>,
+    Extension(scope): Extension<RequestScope>,
+    request: Request,
+) -> Handled {
+    let settings = &gateway.settings;
     let upstream = settings.upstream.address()?;
-    let (head, body) = call.request.into_parts();
+    let (head, body) = request.into_parts();
     let path = head.uri.path_and_query().map_or("", |path| path.as_str());
     let path = path.strip_prefix(VERSION).unwrap_or(path);
     let key_is_ours = !settings.keys.is_empty();
-    let client = &call.gateway.client;
+    let client = &gateway.client;
     let headers = client.untouched_headers(&head.headers, key_is_ours);
-    let (body, body_fault) = ForwardedBody::new(body, &settings.limits)?;
+    // The HTTP client owns the body meanwhile.
+    let fault = Arc::new(OnceLock::new());
+    let seen = Arc::clone(&fault);
+    let body = LimitedBody::new(body, &settings.limits)?.map_err(move |fault| {
+        // Only the first fault is reported.
+        let _ = seen.set(fault);
+        fault.into()
+    });
     let request = client.request(head.method, (upstream, path), headers, body.boxed_unsync());
     let request = request.map_err(|_| ApiError::invalid("invalid path"))?;
     // Sent once without retries, since the body is not stored.
-    let answer = client.http.send(&client.peer, request, Some(call.deadline));
+    let answer = client
+        .http
+        .send(&client.peer, request, Some(scope.deadline));
     // An error of the upstream call may be caused by the body of the client.
     let answer = answer.await;
-    let mut answer = answer.map_err(|error| body_fault.error().unwrap_or_else(|| error.into()))?;
+    let mut answer = answer.map_err(|error| match fault.get() {
+        Some(fault) => ApiError::from(*fault),
+        None => error.into(),
+    })?;
     let (status, mut headers) = (answer.status, answer.headers.clone());
     without_connection(&mut headers);
     let is_error = status.is_client_error() || status.is_server_error();
@@ -50,7 +71,7 @@ pub(crate) async fn answer(call: Call) -> Handled {
             Cow::Borrowed(_) => whole(text),
         }
     } else {
-        answer.into_body()
+        Body::new(answer.into_body())
     };
     let mut reply = Response::new(body);
     *reply.status_mut() = status;

@@ -8,6 +8,8 @@ use std::collections::HashSet;
 use std::slice;
 use std::sync::{Arc, Weak};
 
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
 use hyper::StatusCode;
 use overlock_runs::{PipelineRun, RunProgress};
 use overlock_store::{RunId, RunSummary, Store, StoreError};
@@ -17,7 +19,7 @@ use super::api::serialized;
 use crate::clock::now;
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::handlers::{Call, Handled};
+use crate::handlers::Handled;
 use crate::path;
 use crate::record::Recorder;
 use crate::reply::Reply;
@@ -46,11 +48,14 @@ const MOST_SCANNED: u32 = 200_000;
 /// The most characters of the query parameter `q`.
 const LONGEST: usize = 400;
 
-pub(crate) async fn list(call: Call) -> Handled {
-    let query = call.request.uri().query();
+pub(crate) async fn list(
+    State(gateway): State<Arc<Gateway>>,
+    RawQuery(query): RawQuery,
+) -> Handled {
+    let query = query.as_deref();
     let (limit, wanted, before) = (limit(query)?, wanted(query)?, before(query)?);
-    let owners = RunOwners::new(&call.gateway);
-    from_store(call.gateway, move |store, pricing, client| {
+    let owners = RunOwners::new(&gateway);
+    from_store(gateway, move |store, pricing, client| {
         let mut matching: Vec<CurrentRun> = Vec::new();
         let most = limit as usize;
         let batch = if wanted.is_any() { limit } else { BATCH };
@@ -66,10 +71,13 @@ pub(crate) async fn list(call: Call) -> Handled {
     .await
 }
 
-pub(crate) async fn totals(call: Call) -> Handled {
-    let wanted = wanted(call.request.uri().query())?;
-    let owners = RunOwners::new(&call.gateway);
-    from_store(call.gateway, move |store, pricing, client| {
+pub(crate) async fn totals(
+    State(gateway): State<Arc<Gateway>>,
+    RawQuery(query): RawQuery,
+) -> Handled {
+    let wanted = wanted(query.as_deref())?;
+    let owners = RunOwners::new(&gateway);
+    from_store(gateway, move |store, pricing, client| {
         let mut adding = TotalsBuilder::new(pricing);
         let is_all = scan((store, client), &owners, None, BATCH, |run| {
             adding.look_at(&run.listed(), &wanted);
@@ -116,17 +124,22 @@ fn scan(
     Ok(false)
 }
 
-pub(crate) async fn show(call: Call) -> Handled {
-    let missing = MissingRun::from_query(call.request.uri().query())?;
-    missing.reply(details(call).await, || serialized(StatusCode::OK, &()))
+pub(crate) async fn show(
+    State(gateway): State<Arc<Gateway>>,
+    RawQuery(query): RawQuery,
+    id: RunInPath,
+) -> Handled {
+    let missing = MissingRun::from_query(query.as_deref())?;
+    let details = details(gateway, query.as_deref(), id).await;
+    missing.reply(details, || serialized(StatusCode::OK, &()))
 }
 
-async fn details(call: Call) -> Handled {
-    let id = run_id(call.request.uri().path(), "")?;
-    let text = text(call.request.uri().query(), call.gateway.settings.record)?;
-    let owners = RunOwners::new(&call.gateway);
-    let address = call.gateway.settings.store_shown.clone();
-    from_store(call.gateway, move |store, pricing, _| {
+async fn details(gateway: Arc<Gateway>, query: Option<&str>, id: RunInPath) -> Handled {
+    let id = run_id(id)?;
+    let text = text(query, gateway.settings.record)?;
+    let owners = RunOwners::new(&gateway);
+    let address = gateway.settings.store_shown.clone();
+    from_store(gateway, move |store, pricing, _| {
         let Some(mut run) = store.run(&id).map_err(RunsError::from)? else {
             return Err(RunsError::Missing { id });
         };
@@ -146,14 +159,17 @@ async fn details(call: Call) -> Handled {
     .await
 }
 
-pub(crate) async fn step(call: Call) -> Handled {
-    let path = call.request.uri().path();
-    let (run, number) = path.rsplit_once('/').ok_or_else(no_step)?;
-    let id = run_id(run, "/steps")?;
+pub(crate) async fn step(
+    State(gateway): State<Arc<Gateway>>,
+    RawQuery(query): RawQuery,
+    path: Result<Path<(String, String)>, PathRejection>,
+) -> Handled {
+    let Path((id, number)) = path.map_err(|_| no_run())?;
+    let id = run_id(Ok(Path(id)))?;
     let number: usize = number.parse().map_err(|_| no_step())?;
-    let text = text(call.request.uri().query(), call.gateway.settings.record)?;
-    let definitions = Arc::clone(&call.gateway.definitions);
-    from_store(call.gateway, move |store, pricing, _| {
+    let text = text(query.as_deref(), gateway.settings.record)?;
+    let definitions = Arc::clone(&gateway.definitions);
+    from_store(gateway, move |store, pricing, _| {
         let Some(run) = store.run(&id).map_err(RunsError::from)? else {
             return Err(RunsError::Missing { id });
         };
@@ -349,11 +365,12 @@ pub(super) fn reopened(summary: RunSummary) -> RunSummary {
     }
 }
 
-/// The run id in a path, before the suffix `end`.
-pub(super) fn run_id(path: &str, end: &str) -> Result<RunId, ApiError> {
-    let path = path.strip_suffix(end).unwrap_or(path);
-    let name = path.rsplit('/').next().unwrap_or_default();
-    name.parse().map_err(|_| no_run())
+/// The run that a path names, unless it is not text.
+pub(super) type RunInPath = Result<Path<String>, PathRejection>;
+
+pub(super) fn run_id(path: RunInPath) -> Result<RunId, ApiError> {
+    let id = path.ok().and_then(|Path(id)| id.parse().ok());
+    id.ok_or_else(no_run)
 }
 
 fn limit(query: Option<&str>) -> Result<u32, ApiError> {

@@ -1,9 +1,15 @@
 use std::collections::BTreeSet;
 
+use futures_util::future::AbortHandle;
+use http_body_util::BodyExt;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
 
 use super::*;
 use crate::handlers::openapi::DESCRIPTION;
+use crate::reply::Body;
+use crate::settings::{Settings, Upstream};
 
 fn description() -> Value {
     serde_json::from_str(DESCRIPTION).expect("the description is JSON")
@@ -12,11 +18,19 @@ fn description() -> Value {
 #[test]
 fn the_description_has_exactly_the_routes() {
     let mut there = BTreeSet::new();
-    for route in ROUTES {
-        let path = route.path.replace("{*", "{");
-        for method in route.methods {
-            there.insert(format!("{} {path}", method.as_str().to_lowercase()));
-        }
+    for (_, allowed, path, _) in routes() {
+        // What is forwarded is described once.
+        let methods = match path {
+            CHAT | RESPONSES => "POST",
+            "/v1/models" => "GET",
+            _ => allowed,
+        };
+        let methods = methods.split(", ").filter(|method| {
+            let is_implied = *method == "OPTIONS" || *method == "HEAD" && allowed == GET;
+            !is_implied
+        });
+        let described = path.replace("{*", "{");
+        there.extend(methods.map(|method| format!("{} {described}", method.to_lowercase())));
     }
     let description = description();
     let paths = description["paths"].as_object().expect("paths");
@@ -63,39 +77,68 @@ fn the_description_has_the_version_of_the_gateway() {
     assert_eq!(description()["info"]["version"], env!("CARGO_PKG_VERSION"));
 }
 
-#[track_caller]
-fn check(method: &Method, path: &str, route: &str) {
-    match Target::find(method, path) {
-        Target::Route(found) => assert_eq!(found.path, route, "{method} {path}"),
-        other => panic!("{method} {path} goes to {}", other.name()),
+fn gateway() -> Arc<Gateway> {
+    let gateway = Gateway::new(Settings::new(Upstream::none()), None);
+    Arc::new(gateway.expect("a gateway"))
+}
+
+/// The reply to a request, and its body.
+async fn send(router: Router, method: &Method, path: &str) -> (Reply, String) {
+    let mut request = Request::new(Body::empty());
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = path.parse().expect("a path");
+    request.extensions_mut().insert(Peer {
+        address: ([127, 0, 0, 1], 1).into(),
+        hang_up: AbortHandle::new_pair().0,
+    });
+    let replied = TowerToHyperService::new(router).call(request).await;
+    let (head, body) = replied.expect("it never fails").into_parts();
+    let body = body.collect().await.expect("a body").to_bytes();
+    let text = String::from_utf8_lossy(&body).into_owned();
+    (Reply::from_parts(head, Body::empty()), text)
+}
+
+async fn check(method: &Method, path: &str, route: &str) {
+    let gateway = gateway();
+    send(router(&gateway), method, path).await;
+    let counted = gateway.metrics.encoded();
+    let line = format!("overlock_requests_total{{route=\"{route}\"");
+    assert!(counted.contains(&line), "{method} {path}\n{counted}");
+}
+
+#[tokio::test]
+async fn a_request_gets_its_route() {
+    for (method, path, route) in [
+        (Method::POST, CHAT, CHAT),
+        (Method::GET, "/v1/models", "/v1/models"),
+        (Method::HEAD, "/v1/models", "/v1/models"),
+        (Method::GET, "/v1/models/gpt-4o", "/v1/{*path}"),
+        (Method::DELETE, "/v1/files/file-1", "/v1/{*path}"),
+        (
+            Method::GET,
+            "/api/runs/019a8a3f-5c00-7d2e-9b1c-6f0a4e2d8c31",
+            "/api/runs/{id}",
+        ),
+        (Method::HEAD, "/health", "/health"),
+        (Method::GET, "/", "/"),
+        (Method::GET, "/page/style.css", "/page/{file}"),
+    ] {
+        check(&method, path, route).await;
     }
 }
 
-#[test]
-fn a_request_gets_the_first_matching_route() {
-    check(
-        &Method::POST,
-        "/v1/chat/completions",
-        "/v1/chat/completions",
-    );
-    check(&Method::GET, "/v1/models", "/v1/models");
-    check(&Method::HEAD, "/v1/models", "/v1/models");
-    check(&Method::GET, "/v1/models/gpt-4o", "/v1/{*path}");
-    // Stored completions are forwarded to the upstream.
-    check(&Method::GET, "/v1/chat/completions", "/v1/{*path}");
-    check(&Method::DELETE, "/v1/files/file-1", "/v1/{*path}");
-    check(
-        &Method::GET,
-        "/api/runs/019a8a3f-5c00-7d2e-9b1c-6f0a4e2d8c31",
-        "/api/runs/{id}",
-    );
-    check(&Method::HEAD, "/health", "/health");
-    check(&Method::GET, "/", "/");
-    check(&Method::GET, "/page/style.css", "/page/{file}");
+#[tokio::test]
+async fn stored_completions_are_forwarded() {
+    // There is no upstream.
+    for method in [Method::GET, Method::DELETE] {
+        let (reply, text) = send(router(&gateway()), &method, CHAT).await;
+        assert_eq!(reply.status(), StatusCode::SERVICE_UNAVAILABLE, "{text}");
+        assert!(reply.headers().get(ALLOW).is_none());
+    }
 }
 
-#[test]
-fn unknown_paths_are_not_found() {
+#[tokio::test]
+async fn unknown_paths_are_not_found() {
     for path in [
         "/page/",
         "/v1",
@@ -105,46 +148,50 @@ fn unknown_paths_are_not_found() {
         "/api/runs/a/b",
         "/healthy",
     ] {
-        let target = Target::find(&Method::GET, path);
-        assert!(matches!(target, Target::NotFound), "{path}");
+        let (reply, text) = send(router(&gateway()), &Method::GET, path).await;
+        assert_eq!(reply.status(), StatusCode::NOT_FOUND, "{path}");
+        assert!(text.contains("unknown_url"), "{path}: {text}");
+        check(&Method::GET, path, NO_ROUTE).await;
     }
 }
 
-#[test]
-fn another_method_gets_the_allowed_methods() {
-    for (method, path) in [
-        (Method::GET, "/api/cut"),
-        (Method::POST, "/health"),
-        (Method::PUT, "/api/runs"),
-        (Method::TRACE, "/v1/models"),
+#[tokio::test]
+async fn another_method_gets_the_allowed_methods() {
+    for (method, path, allowed) in [
+        (Method::GET, "/api/cut", POST),
+        (Method::POST, "/health", GET),
+        (Method::PUT, "/api/runs", GET),
+        (Method::TRACE, "/v1/models", ANY),
+        (Method::OPTIONS, "/api/cut", POST),
     ] {
-        let Target::OtherMethod(_, allowed) = Target::find(&method, path) else {
-            panic!("{method} {path}");
-        };
-        assert!(!allowed.is_empty() && !allowed.contains(&&method));
+        let (reply, _) = send(router(&gateway()), &method, path).await;
+        let status = if method == Method::OPTIONS { 204 } else { 405 };
+        assert_eq!(reply.status(), status, "{method} {path}");
+        assert_eq!(reply.headers()[ALLOW], allowed, "{method} {path}");
     }
-    let options = Target::find(&Method::OPTIONS, "/api/cut");
-    assert!(matches!(options, Target::Options(..)));
 }
 
-#[test]
-fn rejects_paths_that_step_up() {
+#[tokio::test]
+async fn rejects_paths_that_step_up() {
     for path in ["/v1/../health", "//v1/models", "/v1/%2e%2e/admin", "*"] {
-        let target = Target::find(&Method::GET, path);
-        assert!(matches!(target, Target::BadPath), "{path}");
+        let (reply, text) = send(router(&gateway()), &Method::GET, path).await;
+        assert_eq!(reply.status(), StatusCode::BAD_REQUEST, "{path}");
+        assert!(text.contains("bad_path"), "{path}: {text}");
     }
 }
 
 #[tokio::test]
 async fn a_panic_of_a_handler_is_an_error_reply() {
-    let handled = without_panic(async { panic!("a handler panics") }).await;
-    let error = handled.expect_err("a defect");
-    assert_eq!(error.status, StatusCode::INTERNAL_SERVER_ERROR);
-}
-
-#[test]
-fn every_path_of_the_table_is_plain() {
-    for route in ROUTES {
-        assert!(is_plain(route.path), "{}", route.path);
+    async fn panics() {
+        panic!("a handler panics")
     }
+    let entrance = Entrance {
+        gateway: gateway(),
+        entry: Entry::Open,
+        route: "/",
+    };
+    let methods = get(panics).layer(from_fn_with_state(entrance, enter));
+    let (reply, text) = send(Router::new().route("/", methods), &Method::GET, "/").await;
+    assert_eq!(reply.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(text.contains("server_error"), "{text}");
 }

@@ -1,12 +1,11 @@
 //! Server-sent events as text, and the body that streams them.
 
+use std::convert::Infallible;
 use std::fmt::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use http_body_util::{BodyExt, StreamBody};
-use hyper::body::Frame;
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -73,16 +72,15 @@ pub(super) fn body(first: SseText, source: impl EventSource, keep_alive: Duratio
         (Some(first), source),
         move |(first, mut source)| async move {
             if let Some(SseText(first)) = first {
-                return Some((Bytes::from(first), (None, source)));
+                return Some((Ok(Bytes::from(first)), (None, source)));
             }
             let piece = match timeout(keep_alive, source.next()).await {
                 Ok(text) => Bytes::from(text?.0),
                 Err(_) if source.is_alive() => Bytes::from_static(KEEP_ALIVE),
                 Err(_) => return None,
             };
-            Some((piece, (None, source)))
+            Some((Ok::<_, Infallible>(piece), (None, source)))
         },
     );
-    let frames = futures_util::StreamExt::map(pieces, |piece| Ok(Frame::data(piece)));
-    BodyExt::boxed_unsync(StreamBody::new(frames))
+    Body::from_stream(pieces)
 }
