@@ -16,10 +16,9 @@ use crate::clock::now;
 use crate::demo::{self, Demo};
 use crate::discovery::KnownServer;
 use crate::joined_responses::JoinedResponses;
-use crate::log::LogEntry;
 use crate::metrics::Metrics;
 use crate::model_cache::ModelCache;
-use crate::record::{LogWarning, LostRecords, Recorder};
+use crate::record::{LostRecords, Recorder};
 use crate::schema::Comparisons;
 use crate::settings::Settings;
 use crate::strategies::{KnownStrategies, PATIENCE};
@@ -52,13 +51,9 @@ pub struct Gateway {
     pub(crate) metrics: Metrics,
     /// Sends traces to a collector.
     pub(crate) exporter: Option<Arc<Exporter>>,
-    pub(crate) log: Option<WriteLog>,
     /// Reads the pipelines of recorded runs.
     pub(crate) definitions: Arc<dyn Definitions>,
 }
-
-/// Called after every request.
-type WriteLog = Box<dyn Fn(&LogEntry) + Send + Sync>;
 
 /// Why a gateway cannot be created.
 #[derive(Debug, thiserror::Error)]
@@ -109,28 +104,9 @@ impl Gateway {
             comparisons: Comparisons::default(),
             metrics,
             exporter: exporter.transpose()?.map(Arc::new),
-            log: None,
             definitions: Arc::new(()),
             settings,
         })
-    }
-
-    /// The same, calling `log` after every request. It must not block.
-    #[must_use]
-    pub fn with_log(self, log: impl Fn(&LogEntry) + Send + Sync + 'static) -> Self {
-        Self {
-            log: Some(Box::new(log)),
-            ..self
-        }
-    }
-
-    /// The same, calling `warn` for every warning. It must not block.
-    #[must_use]
-    pub fn with_warnings(self, warn: impl Fn(&LogWarning) + Send + Sync + 'static) -> Self {
-        if let Some(recorder) = &self.recorder {
-            recorder.lost.warn.get_or_init(|| Box::new(warn));
-        }
-        self
     }
 
     /// The same, with the graph and the prompts of recorded pipelines.

@@ -31,7 +31,6 @@ mod write_timeout;
 
 // Records, events, metrics, logs and traces.
 mod events;
-mod log;
 mod metrics;
 mod record;
 mod request_guard;
@@ -46,8 +45,10 @@ mod demo;
 mod handlers;
 mod schema;
 
+#[cfg(test)]
+#[path = "../tests/it/captured_log.rs"]
+mod captured_log;
+
 pub use gateway::{Gateway, GatewayError};
 pub use keys::Keys;
-pub use log::LogEntry;
-pub use record::LogWarning;
 pub use settings::{Counters, Limits, Settings, Upstream};

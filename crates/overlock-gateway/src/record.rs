@@ -21,7 +21,6 @@ use crate::clock::now;
 use crate::events::{Events, PendingEvent};
 use live_progress::ProgressMap;
 pub(crate) use live_progress::{AnswerProgress, LiveProgress};
-pub use lost::LogWarning;
 pub(crate) use lost::LostRecords;
 pub(crate) use recording::{EarlierSteps, Recording};
 use writer::{AfterCommit, Closed, Write, Writer};
@@ -39,8 +38,6 @@ pub(crate) struct Recorder {
     live: Mutex<HashSet<RunId>>,
     /// The event log.
     pub(crate) events: Arc<Events>,
-    /// The records that could not be written.
-    pub(crate) lost: Arc<LostRecords>,
     /// The progress of answers in progress.
     pub(crate) progress: ProgressMap,
     /// The prices of models.
@@ -71,14 +68,12 @@ impl Recorder {
         pricing: Pricing,
         lost: LostRecords,
     ) -> Self {
-        let lost = Arc::new(lost);
         let presence = || Presence {
             id: RunId::now(),
             work: tokio::sync::Mutex::default(),
         };
         Self {
-            writer: Writer::start(Arc::clone(&store), Arc::clone(&lost)),
-            lost,
+            writer: Writer::start(Arc::clone(&store), lost),
             // Otherwise runs are recorded at their end, or have a lock each.
             presence: (record == Record::Full).then(presence),
             store,
@@ -240,8 +235,10 @@ mod tests {
     use overlock_llm::{Outcome, Usage};
     use overlock_runs::ListedRun;
     use overlock_store::{Access, StoreAddress};
+    use prometheus_client::metrics::counter::Counter;
 
     use super::*;
+    use crate::captured_log::CapturedLog;
 
     fn about() -> Arc<RunInfo> {
         Arc::new(RunInfo {
@@ -324,10 +321,9 @@ mod tests {
         let address = StoreAddress::Sqlite(folder.path().join("runs.db"));
         overlock_store::open(&address, Access::Create).expect("a store");
         let store = overlock_store::open(&address, Access::Read).expect("a store to look at");
-        let lost = LostRecords::default();
-        let (sender, warnings) = std::sync::mpsc::channel();
-        let warn = move |warning: &LogWarning| drop(sender.send(warning.warning.clone()));
-        assert!(lost.warn.set(Box::new(warn)).is_ok());
+        let log = CapturedLog::start();
+        let count = Counter::default();
+        let lost = LostRecords::new(count.clone());
         let recorder = Arc::new(Recorder::start(store, Record::Full, pricing(), lost));
         for _ in 0..2 {
             drop(Recording::metadata(&recorder, about()));
@@ -335,11 +331,11 @@ mod tests {
             assert!(matches!(write.await, Err(RecordError::Closed)));
         }
         // Both runs are lost, and the first failure is reported.
-        assert_eq!(recorder.lost.count(), 2);
-        drop(recorder);
-        let warnings: Vec<String> = warnings.iter().collect();
+        assert_eq!(count.get(), 2);
+        let warnings = log.lines();
         assert_eq!(warnings.len(), 1, "{warnings:?}");
-        assert!(warnings[0].contains("cannot be written"), "{warnings:?}");
+        let message = warnings[0]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("cannot be written"), "{warnings:?}");
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Follows a request until the end of its response body, then records metrics, trace and log.
+//! Follows a request until the end of its response body, then records metrics, trace and the log line.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use crate::admission::ConcurrencyPermit;
 use crate::error::ErrorName;
 use crate::gateway::Gateway;
 use crate::handlers::Peer;
-use crate::log::{LogEntry, method_name, now};
 use crate::record::RUN;
 use crate::reply::{Body, Reply};
 use crate::request_stats::RequestStats;
@@ -26,7 +25,7 @@ use crate::trace::Done;
 pub(crate) struct RequestGuard {
     gateway: Arc<Gateway>,
     stats: Arc<RequestStats>,
-    method: &'static str,
+    method: Method,
     route: &'static str,
     peer: Peer,
     begun: Instant,
@@ -59,7 +58,6 @@ impl RequestGuard {
         Self {
             gateway,
             stats,
-            method: method_name(&start.method),
             route: start.route,
             peer: start.peer,
             begun: Instant::now(),
@@ -68,6 +66,7 @@ impl RequestGuard {
             error: None,
             // The body of a HEAD request is never read.
             is_done: start.method == Method::HEAD,
+            method: start.method,
             permit: None,
             deadline: None,
             cut_off: None,
@@ -120,25 +119,36 @@ impl Drop for RequestGuard {
                 left: !self.is_done,
             });
         }
-        let Some(log) = &self.gateway.log else {
-            return;
-        };
-        log(&LogEntry {
-            at: now(),
-            method: self.method,
-            route: self.route,
+        // The model is the only text of the client, shortened and reduced to ASCII.
+        tracing::info!(
+            method = method_name(&self.method),
+            route = self.route,
             status,
-            milliseconds: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            input_tokens: totals.usage.input,
-            output_tokens: totals.usage.output,
-            continuations: totals.continued.calls,
-            model: totals.model,
-            outcome: totals.outcome,
-            error: totals.error.or(self.error.map(|ErrorName(name)| name)),
-            run: self.run.take(),
-            left: !self.is_done,
-            client: self.peer.address,
-        });
+            milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            input_tokens = totals.usage.input,
+            output_tokens = totals.usage.output,
+            continuations = totals.continued.calls,
+            model = totals.model,
+            outcome = totals.outcome,
+            error = totals.error.or(self.error.map(|ErrorName(name)| name)),
+            run = self.run,
+            left = !self.is_done,
+            client = %self.peer.address,
+        );
+    }
+}
+
+/// The name of a known method; any other is text of the client and becomes `OTHER`.
+fn method_name(method: &Method) -> &str {
+    match *method {
+        Method::GET
+        | Method::HEAD
+        | Method::POST
+        | Method::PUT
+        | Method::PATCH
+        | Method::DELETE
+        | Method::OPTIONS => method.as_str(),
+        _ => "OTHER",
     }
 }
 

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use overlock_store::{EndedRun, RunId, Store, StoreError, Writes};
+use tracing::dispatcher;
 
 use super::RunInfo;
 use super::lost::LostRecords;
@@ -69,7 +70,7 @@ struct Queue {
     waiting: Mutex<Waiting>,
     /// Signalled when the thread has work.
     news: Condvar,
-    lost: Arc<LostRecords>,
+    lost: LostRecords,
 }
 
 #[derive(Default)]
@@ -81,14 +82,16 @@ struct Waiting {
 }
 
 impl Writer {
-    pub(super) fn start(store: Arc<dyn Store>, lost: Arc<LostRecords>) -> Self {
+    pub(super) fn start(store: Arc<dyn Store>, lost: LostRecords) -> Self {
         let queue = Arc::new(Queue {
             waiting: Mutex::default(),
             news: Condvar::new(),
             lost,
         });
         let own = Arc::clone(&queue);
+        let log = dispatcher::get_default(Clone::clone);
         thread::spawn(move || {
+            let _log = dispatcher::set_default(&log);
             // After a panic, waiting callers must get an error.
             let _close = CloseOnDrop(&own);
             own.write_all(&*store);

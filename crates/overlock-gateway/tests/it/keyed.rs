@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::{Method, StatusCode};
@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
+use crate::captured_log::CapturedLog;
 use crate::door::{Door, TestResponse, serve_gateway, serve_with};
 use crate::fake::{Fake, FakeReply};
 
@@ -422,12 +423,8 @@ async fn an_answer_that_fails_names_its_run() {
             .await;
             let mut settings = Settings::new(Upstream::new(&shared.upstream.base));
             settings.record = record;
-            let logged = Arc::new(Mutex::new(Vec::new()));
-            let log = Arc::clone(&logged);
+            let log = CapturedLog::start();
             let gateway = Gateway::new(settings, Some(shared.store())).expect("a gateway");
-            let gateway = gateway.with_log(move |entry| {
-                log.lock().expect("no panic").push(entry.run.clone());
-            });
             let door = Door {
                 address: serve_gateway(gateway).await,
                 upstream: (),
@@ -436,9 +433,10 @@ async fn an_answer_that_fails_names_its_run() {
             assert_eq!(got.status, StatusCode::BAD_GATEWAY);
             let run = got.header("x-overlock-run").to_owned();
             assert_ne!(run, "");
-            let look = async || logged.lock().expect("no panic").clone();
-            let logged = eventually("a log entry", look, |logged| !logged.is_empty()).await;
-            assert_eq!(logged, [Some(run)]);
+            let look = async || log.lines();
+            let logged = eventually("a log line", look, |logged| !logged.is_empty()).await;
+            let runs: Vec<_> = logged.iter().map(|line| &line["run"]).collect();
+            assert_eq!(runs, [&json!(run)]);
         }
     }
 }

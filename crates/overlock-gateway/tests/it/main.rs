@@ -4,6 +4,8 @@
 mod door;
 // An upstream with a list of replies.
 mod fake;
+// The log of a test.
+mod captured_log;
 // An upstream that records its requests and can wait.
 mod echo;
 // Pipelines as other processes run them.

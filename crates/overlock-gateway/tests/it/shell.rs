@@ -1,15 +1,16 @@
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::{Method, StatusCode};
-use overlock_gateway::{Gateway, Keys, LogEntry, Settings, Upstream};
+use overlock_gateway::{Gateway, Keys, Settings, Upstream};
 use overlock_llm::testing::{eventually, within_patience};
 use overlock_runs::Record;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
+use crate::captured_log::CapturedLog;
 use crate::door::{Door, TestResponse, ask, open, serve, serve_with};
 use crate::echo::{Echo, Event};
 use crate::fake::FakeReply;
@@ -376,14 +377,11 @@ async fn metrics_count_requests_and_tokens() {
 #[tokio::test]
 async fn logs_each_request_without_text() {
     let upstream = crate::fake::Fake::start(vec![FakeReply::content("{\"a\": 1}", "stop")]).await;
-    let reported: Arc<Mutex<Vec<LogEntry>>> = Arc::default();
-    let log = Arc::clone(&reported);
-    let gateway = Gateway::new(Settings::new(Upstream::new(&upstream.base)), None)
-        .expect("a gateway")
-        .with_log(move |entry| log.lock().expect("no panic").push(entry.clone()));
+    let log = CapturedLog::start();
+    let gateway = Gateway::new(Settings::new(Upstream::new(&upstream.base)), None);
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
-    tokio::spawn(Arc::new(gateway).serve(listener, std::future::pending()));
+    tokio::spawn(Arc::new(gateway.expect("a gateway")).serve(listener, std::future::pending()));
     let door = Door {
         address,
         upstream: (),
@@ -391,27 +389,29 @@ async fn logs_each_request_without_text() {
     let key = ("authorization", "Bearer secret-key");
     door.chat(&ask(false), &[key]).await;
     door.get("/secret/path?secret=query").await;
-    let reported = reported.lock().expect("no panic");
+    let reported = log.lines();
     let [chat, nowhere] = reported.as_slice() else {
         panic!("{reported:?}");
     };
-    assert_eq!(
-        (chat.method, chat.route, chat.status),
-        ("POST", "/v1/chat/completions", 200)
-    );
-    assert_eq!((chat.input_tokens, chat.output_tokens), (10, 5));
-    assert_eq!(
-        (chat.outcome, chat.continuations, chat.left),
-        (Some("complete"), 0, false)
-    );
-    assert_eq!(
-        (nowhere.route, nowhere.status, nowhere.left),
-        ("none", 404, false)
-    );
-    let lines = format!(
-        "{reported:?} {chat} {}",
-        serde_json::to_string(chat).expect("plain")
-    );
+    for (line, expected) in [
+        (
+            chat,
+            json!({
+                "method": "POST", "route": "/v1/chat/completions", "status": 200,
+                "input_tokens": 10, "output_tokens": 5, "outcome": "complete",
+                "continuations": 0, "left": false,
+            }),
+        ),
+        (
+            nowhere,
+            json!({ "route": "none", "status": 404, "left": false }),
+        ),
+    ] {
+        for (name, value) in expected.as_object().expect("fields") {
+            assert_eq!(line[name], *value, "{name}: {line}");
+        }
+    }
+    let lines = format!("{reported:?}");
     for secret in ["secret", "report"] {
         assert!(!lines.contains(secret), "{lines}");
     }

@@ -7,6 +7,7 @@ mod keys;
 mod open_files;
 mod startup;
 
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,9 +19,11 @@ use overlock_llm::{ContinuationOptions, Kpi};
 use overlock_pipeline::RecordedDefinitions;
 use overlock_runs::Record;
 use overlock_store::{Access, Store};
-use serde::Serialize;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
 
 use super::choice_parser;
 use crate::config::{Api, Config, ConfigSource, Log};
@@ -113,13 +116,7 @@ impl Serve {
             GatewayError::Traces(source) => Failure::Traces { source },
         })?;
         let gateway = gateway.with_definitions(RecordedDefinitions);
-        let gateway = match self.log.unwrap_or(config.serve.log) {
-            Log::Off => gateway,
-            Log::Text => gateway
-                .with_log(|entry| Notes::new().line(entry))
-                .with_warnings(|warning| Notes::new().line(warning)),
-            Log::Json => gateway.with_log(log_json).with_warnings(log_json),
-        };
+        start_log(self.log.unwrap_or(config.serve.log));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?;
@@ -257,10 +254,21 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
     listen().map_err(|source| Failure::Listen { address, source })
 }
 
-/// Logs an entry as one line of JSON.
-fn log_json(entry: &impl Serialize) {
-    let entry = serde_json::to_string(entry).expect("an entry is plain data");
-    Notes::new().line(entry);
+/// Writes the log of the gateway to standard error. Other crates are not logged, because their
+/// messages may contain keys.
+fn start_log(format: Log) {
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_target(false)
+        .log_internal_errors(false);
+    let lines = match format {
+        Log::Off => return,
+        Log::Text => lines.boxed(),
+        Log::Json => lines.json().flatten_event(true).boxed(),
+    };
+    let of_gateway = Targets::new().with_target("overlock_gateway", LevelFilter::INFO);
+    let log = tracing_subscriber::registry().with(lines.with_filter(of_gateway));
+    tracing::subscriber::set_global_default(log).expect("it is set once");
 }
 
 /// Serves until the first signal, then until the running requests are done or a second signal comes.
