@@ -291,8 +291,8 @@ impl ResponseRun {
         }
         let is_one_text = self.assembler.is_one_text();
         self.run.context.first_usage = first_usage.filter(|_| is_one_text);
-        let secrets = self.run.context.secrets();
-        self.broken = broken.as_ref().map(|it| secrets.scrub(&it.to_string()));
+        let scrub = |text: String| self.run.context.secrets().scrub(&text);
+        self.broken = broken.as_ref().map(|it| scrub(it.to_string()));
         if let Some(error) = broken.take_if(|_| !self.assembler.survives_break()) {
             self.record_rest();
             while let Some((index, mut choice)) = self.assembler.pop_first() {
@@ -336,9 +336,12 @@ impl ResponseRun {
         let usage = self.usage();
         let is_strict = context.params.is_strict();
         let report = self.compliance.report(is_strict, &outcome);
-        let end = self
-            .wire
-            .encode_end(choices, usage.as_ref(), report.as_ref());
+        let end = if self.out.is_stream() {
+            self.wire
+                .encode_end(choices, usage.as_ref(), report.as_ref())
+        } else {
+            Vec::new()
+        };
         let (completion, is_changed) = self.wire.finished(choices, usage.as_ref(), report.as_ref());
         let finished = FinishedAnswer {
             completion,
@@ -370,12 +373,15 @@ impl ResponseRun {
             return None;
         }
         let protocol = self.protocol();
+        if let Some(first) = first {
+            return Some(self.totals.added_to(first, protocol));
+        }
         let counted = protocol.usage_object(Usage {
             input: self.run.context.budget.input_token_count,
             output: self.output_tokens,
             cached: None,
         });
-        Some(self.totals.added_to(first.unwrap_or(&counted), protocol))
+        Some(self.totals.added_to(&counted, protocol))
     }
 
     /// The usage of the first call, if the upstream reports it.

@@ -53,7 +53,8 @@ pub enum UnsentOnly {
 pub struct Assembler {
     content: PartKind,
     delivery: Delivery,
-    choices: BTreeMap<u64, ChoiceParts>,
+    /// Boxed, because a map has space for eleven, and most answers have one.
+    choices: BTreeMap<u64, Box<ChoiceParts>>,
 }
 
 /// The parts of one choice.
@@ -83,30 +84,36 @@ impl Assembler {
     /// Takes the next piece of a choice and returns the bytes that can go to the client now.
     pub fn feed(&mut self, choice: u64, delta: Delta<'_>) -> String {
         let (content, delivery) = (self.content, self.delivery);
-        let choice = self.choices.entry(choice).or_insert_with(|| ChoiceParts {
-            delivery,
-            content: PartText::new(content, delivery),
-            calls: Vec::new(),
-            function: None,
-            finish: None,
-            refusal: String::new(),
+        let choice = self.choices.entry(choice).or_insert_with(|| {
+            Box::new(ChoiceParts {
+                delivery,
+                content: PartText::new(content, delivery),
+                calls: Vec::new(),
+                function: None,
+                finish: None,
+                refusal: String::new(),
+            })
         });
         choice.feed(delta)
     }
 
     /// The choices, by their index.
     pub fn choices(&self) -> impl Iterator<Item = (u64, &ChoiceParts)> {
-        self.choices.iter().map(|(index, choice)| (*index, choice))
+        self.choices
+            .iter()
+            .map(|(index, choice)| (*index, &**choice))
     }
 
     /// Takes the first choice out.
     pub fn pop_first(&mut self) -> Option<(u64, ChoiceParts)> {
-        self.choices.pop_first()
+        self.choices
+            .pop_first()
+            .map(|(index, choice)| (index, *choice))
     }
 
     /// Whether every choice can be completed although the stream was interrupted.
     pub fn survives_break(&self) -> bool {
-        self.choices.values().all(ChoiceParts::survives_break)
+        self.choices.values().all(|choice| choice.survives_break())
     }
 
     /// Whether the upstream has ended every choice.
@@ -126,7 +133,7 @@ impl Assembler {
 
     /// The bytes of all parts.
     pub fn text_len(&self) -> usize {
-        let texts = self.choices.values().flat_map(ChoiceParts::texts);
+        let texts = self.choices.values().flat_map(|choice| choice.texts());
         texts.map(str::len).sum()
     }
 }

@@ -83,15 +83,20 @@ impl Usage {
     /// llama.cpp report the cached input tokens only in `timings`.
     pub fn of_completion(completion: &Value) -> Option<Self> {
         let usage = completion.get("usage")?;
-        let cached = usage.pointer("/prompt_tokens_details/cached_tokens");
+        let cached = member(usage, ["prompt_tokens_details", "cached_tokens"]);
         let cached = cached.and_then(Value::as_u64);
-        let in_timings = || completion.pointer("/timings/cache_n")?.as_u64();
+        let in_timings = || member(completion, ["timings", "cache_n"])?.as_u64();
         Some(Self {
             input: usage.get("prompt_tokens")?.as_u64()?,
             output: usage.get("completion_tokens")?.as_u64()?,
             cached: cached.or_else(in_timings),
         })
     }
+}
+
+/// A member of a member. Unlike `Value::pointer` it allocates nothing, and every answer is read so.
+pub(crate) fn member<'a>(value: &'a Value, [outer, inner]: [&str; 2]) -> Option<&'a Value> {
+    value.get(outer)?.get(inner)
 }
 
 /// An answer as a stream. Dropping it cancels the call.

@@ -33,10 +33,11 @@ pub(super) fn edit(choice: &mut Value, end: &FinalChoice) -> bool {
             is_changed = true;
         }
     };
-    set(choice.pointer_mut("/message/content"), &end.content);
-    let members = choice.pointer_mut("/message/tool_calls");
-    let members = members.and_then(Value::as_array_mut);
-    for (call, text) in members.into_iter().flatten().zip(&end.calls) {
+    let mut message = choice.get_mut("message");
+    let content = message.as_mut().and_then(|it| it.get_mut("content"));
+    set(content, &end.content);
+    let calls = message.and_then(|it| it.get_mut("tool_calls")?.as_array_mut());
+    for (call, text) in calls.into_iter().flatten().zip(&end.calls) {
         if let Some(Value::Object(function)) = call.get_mut("function") {
             let is_text = matches!(
                 function.get("arguments"),

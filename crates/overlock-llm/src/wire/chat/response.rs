@@ -12,7 +12,7 @@ use super::members::ChoiceMembers;
 use super::object::{edit, indexed, replace};
 use super::usage::place_cached;
 use crate::assembler::{Assembler, Delta, PartText};
-use crate::backend::SurrogateBuffer;
+use crate::backend::{SurrogateBuffer, member};
 use crate::wire::answer::{FinalChoice, Forwarded, WireAnswer, WireEncoder, WireEvent, frame};
 use crate::wire::error::ErrorBody;
 
@@ -24,7 +24,8 @@ pub(in crate::wire) struct ChatResponse {
     /// The members of events if the upstream sends no id.
     unnamed: Map<String, Value>,
     surrogates: SurrogateBuffer,
-    choices: BTreeMap<u64, ChoiceMembers>,
+    /// Boxed, because a map has space for eleven, and most answers have one.
+    choices: BTreeMap<u64, Box<ChoiceMembers>>,
     /// Members of events that were not forwarded. They are sent with the last event.
     late: Map<String, Value>,
     usage: Option<Value>,
@@ -67,17 +68,14 @@ impl ChatResponse {
 
     fn read_choice(&mut self, index: u64, choice: &Value, assembler: &mut Assembler) {
         let members = self.choices.entry(index).or_default();
-        let text = |pointer| choice.pointer(pointer).and_then(Value::as_str);
-        assembler.feed(
-            index,
-            Delta::Text(text("/message/content").unwrap_or_default()),
-        );
-        if let Some(refusal) = text("/message/refusal") {
+        let in_message = |name| member(choice, ["message", name]);
+        let text = |name| in_message(name).and_then(Value::as_str);
+        let content = text("content").unwrap_or_default();
+        assembler.feed(index, Delta::Text(content));
+        if let Some(refusal) = text("refusal") {
             assembler.feed(index, Delta::Refusal(refusal));
         }
-        let calls = choice
-            .pointer("/message/tool_calls")
-            .and_then(Value::as_array);
+        let calls = in_message("tool_calls").and_then(Value::as_array);
         for (call, piece) in calls.into_iter().flatten().enumerate() {
             let mut piece = piece.as_object().cloned().unwrap_or_default();
             piece.insert("index".to_owned(), json!(call));
@@ -86,14 +84,14 @@ impl ChatResponse {
             let text = arguments_of(&piece).unwrap_or_default();
             assembler.feed(index, Delta::ToolArguments { call, text });
         }
-        if let Some(Value::Object(function)) = choice.pointer("/message/function_call") {
+        if let Some(Value::Object(function)) = in_message("function_call") {
             let delta = Map::from_iter([("function_call".to_owned(), json!(function))]);
             members.add_message(&mut delta.clone());
             if let Some(text) = function.get("arguments").and_then(Value::as_str) {
                 assembler.feed(index, Delta::FunctionArguments(text));
             }
         }
-        if let Some(reason) = text("/finish_reason") {
+        if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
             assembler.feed(index, Delta::Finish(reason));
         }
     }
@@ -195,7 +193,7 @@ impl ChatResponse {
         calls: impl Iterator<Item = &'a str>,
     ) -> Value {
         let none = ChoiceMembers::default();
-        let members = self.choices.get(&index).unwrap_or(&none);
+        let members = self.choices.get(&index).map_or(&none, Box::as_ref);
         members.choice(index, finish, content, calls)
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::backend::Usage;
+use crate::backend::{Usage, member};
 
 /// A usage object.
 pub(in crate::wire) fn usage_object(usage: Usage) -> Value {
@@ -51,7 +51,7 @@ pub(super) fn place_cached(completion: &mut Value) {
 
 /// The cached input tokens, if the provider reports them.
 fn cached_in(usage: &Value) -> Option<u64> {
-    let cached = usage.pointer("/prompt_tokens_details/cached_tokens");
+    let cached = member(usage, ["prompt_tokens_details", "cached_tokens"]);
     cached.and_then(Value::as_u64)
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::writer::{PartKey, PartPlace};
-use crate::backend::Usage;
+use crate::backend::{Usage, member};
 use crate::wire::answer::{AnswerSummary, FinalChoice};
 use crate::wire::protocol::is_normal_end;
 
@@ -26,7 +26,7 @@ pub(super) fn finish_of(response: &Value) -> Option<&str> {
 }
 
 fn incomplete_reason(response: &Value) -> Option<&str> {
-    response.pointer("/incomplete_details/reason")?.as_str()
+    member(response, ["incomplete_details", "reason"])?.as_str()
 }
 
 /// Writes how the choices ended into a response. Returns whether that changes it.
@@ -220,7 +220,7 @@ pub(in crate::wire) fn usage_object(usage: Usage) -> Value {
 
 /// Reads a usage object.
 pub(in crate::wire) fn read_usage(usage: &Value) -> Option<Usage> {
-    let cached = usage.pointer("/input_tokens_details/cached_tokens");
+    let cached = member(usage, ["input_tokens_details", "cached_tokens"]);
     Some(Usage {
         input: usage.get("input_tokens")?.as_u64()?,
         output: usage.get("output_tokens")?.as_u64()?,
