@@ -9,7 +9,6 @@ use std::thread;
 use std::time::Duration;
 
 use overlock_store::{EndedRun, RunId, Store, StoreError, Writes};
-use tracing::dispatcher;
 
 use super::RunInfo;
 use super::lost::LostRecords;
@@ -89,9 +88,7 @@ impl Writer {
             lost,
         });
         let own = Arc::clone(&queue);
-        let log = dispatcher::get_default(Clone::clone);
         thread::spawn(move || {
-            let _log = dispatcher::set_default(&log);
             // After a panic, waiting callers must get an error.
             let _close = CloseOnDrop(&own);
             own.write_all(&*store);

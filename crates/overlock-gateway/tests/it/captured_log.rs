@@ -1,23 +1,32 @@
 //! The log of a test.
+//!
+//! All tests of a process share one subscriber, because those of single threads race when they come
+//! and go: an event can then be lost.
 
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::{Mutex, Once};
+use std::thread::{self, ThreadId};
 
 use serde_json::Value;
-use tracing::subscriber::{DefaultGuard, set_default};
 
-/// The log of this thread, from now on until this is dropped.
+/// The log from its start on.
 pub(crate) struct CapturedLog {
-    text: Text,
-    _default: DefaultGuard,
+    /// The thread whose lines it has; `None` for all.
+    pub(crate) thread: Option<ThreadId>,
+    first: usize,
 }
 
-#[derive(Clone, Default)]
-struct Text(Arc<Mutex<Vec<u8>>>);
+static LINES: Mutex<Vec<(ThreadId, Value)>> = Mutex::new(Vec::new());
 
-impl Write for Text {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no panic").write(bytes)
+/// Takes one line at a time.
+struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let value = serde_json::from_slice(line).expect("a line is JSON");
+        let mut lines = LINES.lock().expect("no panic");
+        lines.push((thread::current().id(), value));
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -27,26 +36,24 @@ impl Write for Text {
 
 impl CapturedLog {
     pub(crate) fn start() -> Self {
-        let text = Text::default();
-        let writer = text.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .json()
-            .flatten_event(true)
-            .with_writer(move || writer.clone());
+        static SUBSCRIBER: Once = Once::new();
+        SUBSCRIBER.call_once(|| {
+            let lines = tracing_subscriber::fmt().json().flatten_event(true);
+            let subscriber = lines.with_writer(|| Lines).finish();
+            let set = tracing::subscriber::set_global_default(subscriber);
+            set.expect("it is set once");
+        });
         Self {
-            text,
-            _default: set_default(subscriber.finish()),
+            thread: Some(thread::current().id()),
+            first: LINES.lock().expect("no panic").len(),
         }
     }
 
     /// The lines so far.
     pub(crate) fn lines(&self) -> Vec<Value> {
-        let text = self.text.0.lock().expect("no panic").clone();
-        let lines = text
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty());
-        lines
-            .map(|line| serde_json::from_slice(line).expect("a line is JSON"))
-            .collect()
+        let lines = LINES.lock().expect("no panic");
+        let lines = lines[self.first..].iter();
+        let own = lines.filter(|(thread, _)| self.thread.is_none_or(|own| own == *thread));
+        own.map(|(_, line)| line.clone()).collect()
     }
 }
