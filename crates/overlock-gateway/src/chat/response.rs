@@ -333,15 +333,14 @@ impl ResponseRun {
             self.outcome = Outcome::Failed { reason };
         }
         let outcome = self.outcome.clone();
+        let protocol = context.params.protocol;
         let usage = self.usage();
+        let reported = usage.as_ref().or(self.wire.usage());
+        let reported = reported.and_then(|usage| protocol.read_usage(usage));
         let is_strict = context.params.is_strict();
         let report = self.compliance.report(is_strict, &outcome);
-        let end = if self.out.is_stream() {
-            self.wire
-                .encode_end(choices, usage.as_ref(), report.as_ref())
-        } else {
-            Vec::new()
-        };
+        let (is_stream, wire) = (self.out.is_stream(), &mut self.wire);
+        let end = is_stream.then(|| wire.encode_end(choices, usage.as_ref(), report.as_ref()));
         let (completion, is_changed) = self.wire.finished(choices, usage.as_ref(), report.as_ref());
         let finished = FinishedAnswer {
             completion,
@@ -352,28 +351,25 @@ impl ResponseRun {
             refusal,
             is_changed,
         };
-        let protocol = context.params.protocol;
-        let reported = usage.as_ref().and_then(|usage| protocol.read_usage(usage));
         let counted_by = self.totals.counted_by(is_usage_reported);
         let recorded = self.run.record_finished(&finished, reported, counted_by);
         recorded.await;
         self.run.context.remember(&finished);
-        self.out.send(end).await;
+        self.out.send(end.unwrap_or_default()).await;
         let summary = protocol.summary(&finished.completion);
         let stats = &self.run.context.stats;
         stats.answered(&summary, finished.outcome.name(), self.totals);
         finished
     }
 
-    /// The usage of all calls. An answer that is not streamed and was not continued has one only if
-    /// the upstream reports it.
+    /// The usage of all calls. An answer that is not streamed and was not continued keeps what the
+    /// upstream reports, if it does.
     fn usage(&self) -> Option<Value> {
-        let first = self.wire.usage();
-        if first.is_none() && self.totals.calls == 0 && !self.out.is_stream() {
+        if self.totals.calls == 0 && !self.out.is_stream() {
             return None;
         }
         let protocol = self.protocol();
-        if let Some(first) = first {
+        if let Some(first) = self.wire.usage() {
             return Some(self.totals.added_to(first, protocol));
         }
         let counted = protocol.usage_object(Usage {

@@ -61,7 +61,6 @@ impl ChatResponse {
         for (index, choice) in indexed(&mut completion) {
             response.read_choice(index, choice, assembler);
         }
-        response.usage = completion.get("usage").filter(|it| it.is_object()).cloned();
         response.object = Some(completion);
         response
     }
@@ -310,7 +309,13 @@ impl WireAnswer for ChatResponse {
     }
 
     fn usage(&self) -> Option<&Value> {
-        self.usage.as_ref()
+        let in_object = || {
+            self.object
+                .as_ref()?
+                .get("usage")
+                .filter(|it| it.is_object())
+        };
+        self.usage.as_ref().or_else(in_object)
     }
 
     fn model(&self) -> Option<&str> {
