@@ -336,7 +336,7 @@ impl ResponseRun {
         let protocol = context.params.protocol;
         let usage = self.usage();
         let reported = usage.as_ref().or(self.wire.usage());
-        let reported = reported.and_then(|usage| protocol.read_usage(usage));
+        let reported = reported.and_then(|it| protocol.read_usage(it));
         let is_strict = context.params.is_strict();
         let report = self.compliance.report(is_strict, &outcome);
         let (is_stream, wire) = (self.out.is_stream(), &mut self.wire);
@@ -362,22 +362,19 @@ impl ResponseRun {
         finished
     }
 
-    /// The usage of all calls. An answer that is not streamed and was not continued keeps what the
-    /// upstream reports, if it does.
+    /// The usage of all calls; `None` if the answer keeps what the upstream reports.
     fn usage(&self) -> Option<Value> {
         if self.totals.calls == 0 && !self.out.is_stream() {
             return None;
         }
         let protocol = self.protocol();
-        if let Some(first) = self.wire.usage() {
-            return Some(self.totals.added_to(first, protocol));
-        }
         let counted = protocol.usage_object(Usage {
             input: self.run.context.budget.input_token_count,
             output: self.output_tokens,
             cached: None,
         });
-        Some(self.totals.added_to(&counted, protocol))
+        let first = self.wire.usage().unwrap_or(&counted);
+        Some(self.totals.added_to(first, protocol))
     }
 
     /// The usage of the first call, if the upstream reports it.
