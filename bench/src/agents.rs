@@ -40,7 +40,8 @@ pub(crate) fn run(python: &Path, folder: &Path) -> Result<()> {
     let conversations: Vec<Value> = serde_json::from_slice(&fs::read(&requests)?)?;
     let fitted = conversations.iter().map(fit).collect::<Result<Vec<_>>>()?;
     fs::write(&ours, Value::from(fitted).to_string())?;
-    let rows: Vec<Value> = serde_json::from_slice(&call(&[requests.as_path(), ours.as_path()], "judge")?)?;
+    let rows: Vec<Value> =
+        serde_json::from_slice(&call(&[requests.as_path(), ours.as_path()], "judge")?)?;
 
     let heading = format!(
         "{} conversations of agents, each in three windows",

@@ -19,7 +19,7 @@ impl Continuation {
         let (tally, options) = (&self.tally, &self.options);
         let most_tokens = options.max_output_tokens.unwrap_or(u64::MAX);
         self.outcome == Some(Outcome::Complete)
-            && !tally.has_correction
+            && tally.corrections == 0
             && tally.iterations < options.max_iterations
             && tally.output_tokens < most_tokens
     }

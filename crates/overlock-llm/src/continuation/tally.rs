@@ -37,8 +37,8 @@ pub(super) struct Tally {
     pub(super) repetition: Option<Repetition>,
     /// Whether the model is in a loop.
     pub(super) is_looping: bool,
-    /// Whether a correction call was made.
-    pub(super) has_correction: bool,
+    /// How many correction calls were made.
+    pub(super) corrections: u32,
     pub(super) last_kpi: Option<u8>,
     /// Answers in a row without progress; the largest number once the progress fell.
     pub(super) stalls: u32,
@@ -52,7 +52,7 @@ impl Tally {
     pub(super) fn add(&mut self, step: &Step, options: &ContinuationOptions) {
         self.iterations += 1;
         self.output_tokens = self.output_tokens.saturating_add(step.tokens);
-        self.has_correction |= step.is_correction();
+        self.corrections += u32::from(step.is_correction());
         // An answer that is not about the document is no progress and no failure.
         if let Some(kpis) = &step.kpis {
             self.kpis = Some(kpis.clone());

@@ -410,17 +410,18 @@ fn history_is_loaded_from_the_room_of_the_session() {
     );
 }
 
+fn post<'a>(sender: &'a str, role: &'a str, text: &'a str) -> NewMessage<'a> {
+    NewMessage {
+        sender,
+        role,
+        text,
+        at: 1,
+    }
+}
+
 #[test]
 fn a_persona_answers_under_its_own_name_and_speakers_keep_theirs() {
     let bed = TestBed::new(&["Take the wide one."]);
-    fn post<'a>(sender: &'a str, role: &'a str, text: &'a str) -> NewMessage<'a> {
-        NewMessage {
-            sender,
-            role,
-            text,
-            at: 1,
-        }
-    }
     let posted = [
         post("ana", "user", "Which rake?"),
         post("other", "assistant", "Any."),

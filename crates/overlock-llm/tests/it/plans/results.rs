@@ -95,9 +95,9 @@ fn the_beginning_of_the_prompt_changes_only_when_a_batch_gets_its_marks() {
         .map(|count| marks(&vec![100; count], 1300))
         .map(|marks| marks.len())
         .collect();
-    let changed = changes.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    let steps = changes.windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert!(changes.is_sorted());
-    assert_eq!((changes[0], changed), (0, 9), "{changes:?}");
+    assert_eq!((changes[0], steps), (0, 9), "{changes:?}");
     assert!(changes.iter().all(|marks| marks % 3 == 0), "{changes:?}");
 }
 
@@ -281,8 +281,9 @@ fn parts_give_way_in_one_order() {
     };
     seen.dedup();
     // What is left of dropped parts may go to the answer.
-    seen.iter_mut()
-        .for_each(|given| given.retain(|name| *name != "answer"));
+    for given in &mut seen {
+        given.retain(|name| *name != "answer");
+    }
     seen.dedup();
     let expected: [&[&str]; 7] = [
         &[],
