@@ -17,6 +17,7 @@ pub(crate) const TESTS: &[&str] = &["clients::"];
 
 /// The newest `openai` that Instructor works with.
 const PYTHON_PACKAGES: &[&str] = &[
+    "anthropic==2.10.0",
     "openai==3.3.0",
     "langchain-openai==1.7.3",
     "langchain-core==1.7.2",
@@ -26,6 +27,7 @@ const PYTHON_PACKAGES: &[&str] = &[
 
 /// The last versions that run on Node 20; newer ones need 22.
 const NODE_PACKAGES: &[&str] = &[
+    "@anthropic-ai/claude-code@2.1.197",
     "openai@6.49.0",
     "ai@6.0.326",
     "@ai-sdk/openai@3.0.139",

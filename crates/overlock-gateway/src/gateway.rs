@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hyper::HeaderMap;
+use overlock_llm::wire::Protocol;
 use overlock_llm::{
     BackendError, Discover, Discovery, Finding, LearntWindow, OpenAi, Prefill, Server, ServerInfo,
     Strategy, StrategyResults, strategies_for_prefill,
@@ -157,6 +158,11 @@ impl Gateway {
         let headers = self.client.headers(shown, !self.settings.keys.is_empty());
         let server = Server::new(&self.client.http, base, &headers);
         let before = self.server.info();
+        // The probe for prefills is a chat completion.
+        let most = match self.settings.upstream.api {
+            Protocol::Messages => most.min(Discovery::Ask),
+            Protocol::ChatCompletions | Protocol::Responses => most,
+        };
         let options = Discover {
             prefill: self.settings.upstream.prefill,
             discovery: self.settings.upstream.discovery.min(most),

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use overlock_budget::{ChatCounter, Found, How, PlanOptions, WindowSource};
-use overlock_llm::{Prefill, ServerInfo, Strategy};
+use overlock_llm::wire::Protocol;
+use overlock_llm::{Prefill, PrefillStyle, ServerInfo, Strategy};
 
 use crate::demo;
 use crate::record::RunInfo;
@@ -92,15 +93,31 @@ impl CachedModel {
         Self {
             plan: settings.plan_for(&found.model),
             counter: own.unwrap_or_else(|| ChatCounter::for_model(&found)),
-            prefill: match settings.upstream.prefill {
-                Some(style) => Prefill::of_style(style),
-                None => server.prefill,
-            },
+            prefill: prefill_of(settings, server, &found),
             found,
             metadata_info: OnceLock::new(),
         }
     }
 }
+
+/// How an answer of a model can be prefilled. In Messages there is one way, which the grammar of a
+/// format does not continue; the provider says it of its models only in its documentation.
+fn prefill_of(settings: &Settings, server: &ServerInfo, found: &Found) -> Prefill {
+    let is_messages = settings.upstream.api == Protocol::Messages;
+    let is_last_message = server.prefill.style == PrefillStyle::LastMessage;
+    match settings.upstream.prefill {
+        Some(style) if !is_messages => Prefill::of_style(style),
+        None if !is_messages => server.prefill,
+        Some(PrefillStyle::LastMessage) => LAST_MESSAGE,
+        None if found.model.prefill || is_last_message => LAST_MESSAGE,
+        _ => Prefill::default(),
+    }
+}
+
+const LAST_MESSAGE: Prefill = Prefill {
+    style: PrefillStyle::LastMessage,
+    keeps_format: false,
+};
 
 #[cfg(test)]
 mod tests {

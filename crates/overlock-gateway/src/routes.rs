@@ -17,7 +17,9 @@ use tokio::time::Instant;
 
 use crate::error::ApiError;
 use crate::gateway::Gateway;
-use crate::handlers::{Handled, Peer, RequestScope, api, chat, events, health, metrics, models};
+use crate::handlers::{
+    Handled, Peer, RequestScope, api, chat, count_tokens, events, health, metrics, models,
+};
 use crate::handlers::{openapi, page, pass_through, runs};
 use crate::origin;
 use crate::path::is_plain;
@@ -40,6 +42,8 @@ enum Entry {
 /// The routes of model calls.
 const CHAT: &str = "/v1/chat/completions";
 const RESPONSES: &str = "/v1/responses";
+const MESSAGES: &str = "/v1/messages";
+const COUNT_TOKENS: &str = "/v1/messages/count_tokens";
 
 /// The handlers of a path.
 type Methods = MethodRouter<Arc<Gateway>>;
@@ -50,7 +54,7 @@ const POST: &str = "OPTIONS, POST";
 const ANY: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
 
 /// All routes.
-fn routes() -> [(Entry, &'static str, &'static str, Methods); 22] {
+fn routes() -> [(Entry, &'static str, &'static str, Methods); 24] {
     use Entry::{Keyed, Open, Queued};
     const READ: MethodFilter = MethodFilter::GET.or(MethodFilter::HEAD);
     const WRITE: MethodFilter = MethodFilter::PUT
@@ -59,12 +63,16 @@ fn routes() -> [(Entry, &'static str, &'static str, Methods); 22] {
     let forwarded = |methods: MethodFilter| on(methods.or(WRITE), pass_through::answer);
     let completions = forwarded(READ).post(chat::completions);
     let responses = forwarded(READ).post(chat::responses);
+    let messages = forwarded(READ).post(chat::messages);
+    let count = forwarded(READ).post(count_tokens::answer);
     let models = forwarded(MethodFilter::POST).get(models::answer);
     let others = forwarded(READ.or(MethodFilter::POST));
     let step = get(runs::step);
     [
         (Queued, ANY, CHAT, completions),
         (Queued, ANY, RESPONSES, responses),
+        (Queued, ANY, MESSAGES, messages),
+        (Queued, ANY, COUNT_TOKENS, count),
         (Queued, ANY, "/v1/models", models),
         (Queued, ANY, "/v1/{*path}", others),
         (Queued, POST, "/api/cut", post(api::cut)),
@@ -134,7 +142,12 @@ async fn enter(
         route,
     } = entrance;
     let api = gateway.settings.upstream.api;
-    let is_call = route == CHAT || route == RESPONSES && api == Protocol::Responses;
+    let is_call = match route {
+        CHAT => true,
+        RESPONSES => api == Protocol::Responses,
+        MESSAGES => api == Protocol::Messages,
+        _ => false,
+    };
     let is_traced = is_call && request.method() == Method::POST;
     let exporter = gateway.exporter.as_ref().filter(|_| is_traced);
     let trace = exporter.and_then(|it| RequestTrace::begin(it, route, request.headers()));
@@ -160,7 +173,11 @@ async fn enter(
     };
     let handled = AssertUnwindSafe(handled).catch_unwind().await;
     let handled: Handled = handled.unwrap_or_else(|_| Err(ApiError::defect()));
-    guard.follow(handled.unwrap_or_else(ApiError::into_reply))
+    let protocol = match route {
+        MESSAGES | COUNT_TOKENS => Protocol::Messages,
+        _ => Protocol::ChatCompletions,
+    };
+    guard.follow(handled.unwrap_or_else(|error| error.into_reply_in(protocol)))
 }
 
 /// Rejects foreign pages, missing keys and ambiguous paths.

@@ -20,8 +20,16 @@ pub(crate) struct Client {
     pub(crate) http: Http,
     /// The upstream, which clients see only as "the upstream", without its address.
     pub(crate) peer: Arc<Peer>,
-    key: Option<HeaderValue>,
+    /// The header with the key of the upstream.
+    key: Option<(HeaderName, HeaderValue)>,
+    api: Protocol,
 }
+
+/// The version of Messages, for clients that name none.
+const MESSAGES_VERSION: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("anthropic-version"),
+    HeaderValue::from_static("2023-06-01"),
+);
 
 /// Headers of one connection. They are not forwarded, nor are those named by `Connection`.
 static CONNECTION_HEADERS: [HeaderName; 9] = [
@@ -76,7 +84,11 @@ impl Client {
         Ok(Self {
             http: Http::new(upstream.timeouts)?,
             peer: Arc::new(peer),
-            key: upstream.key.as_deref().map(bearer).transpose()?,
+            key: match upstream.key.as_deref() {
+                Some(key) => Some(key_header(upstream.api, key)?),
+                None => None,
+            },
+            api: upstream.api,
         })
     }
 
@@ -106,8 +118,20 @@ impl Client {
                 headers.append(name, value.clone());
             }
         }
-        if let Some(key) = &self.key {
-            headers.insert(AUTHORIZATION, key.clone());
+        self.with_key(headers)
+    }
+
+    /// Adds what the protocol of the upstream needs to headers: its key and its version.
+    pub(crate) fn with_key(&self, mut headers: HeaderMap) -> HeaderMap {
+        if self.api == Protocol::Messages {
+            let (name, version) = MESSAGES_VERSION;
+            headers.entry(name).or_insert(version);
+            if self.key.is_some() {
+                headers.remove(AUTHORIZATION);
+            }
+        }
+        if let Some((name, key)) = &self.key {
+            headers.insert(name, key.clone());
         }
         headers
     }
@@ -186,12 +210,19 @@ fn named_by_connection(headers: &HeaderMap) -> BTreeSet<String> {
         .collect()
 }
 
-fn bearer(key: &str) -> Result<HeaderValue, BackendError> {
-    let value = HeaderValue::from_str(&format!("Bearer {}", key.trim()));
+/// The header with a key, as a protocol names it.
+fn key_header(api: Protocol, key: &str) -> Result<(HeaderName, HeaderValue), BackendError> {
+    let (name, value) = match api {
+        Protocol::Messages => (HeaderName::from_static(API_KEY), key.trim().to_owned()),
+        Protocol::ChatCompletions | Protocol::Responses => {
+            (AUTHORIZATION, format!("Bearer {}", key.trim()))
+        }
+    };
+    let value = HeaderValue::from_str(&value);
     let mut value = value.map_err(|_| BackendError::Address {
         address: "the upstream".to_owned(),
         reason: "the API key has characters that are not allowed in a header".to_owned(),
     })?;
     value.set_sensitive(true);
-    Ok(value)
+    Ok((name, value))
 }

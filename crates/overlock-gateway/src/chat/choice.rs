@@ -27,12 +27,11 @@ impl ResponseRun {
         let target = AnswerPart { part, tool: None };
         let end = self.run.context.end_of(&choice, self.broken.as_deref());
         let mut ending = Ending::new(choice.finish.clone());
-        if choice.finish.as_deref() == Some("content_filter") {
-            // The provider would filter a continuation as well.
+        if let Some(reason) = never_continued(&choice) {
             let first = FirstText::all(choice.content.text(), &end);
             let step = self.run.context.content_step(&first);
             let has_text = !first.text.is_empty();
-            let outcome = unfinished(Reason::ContentFilter, has_text, step.cut.clone());
+            let outcome = unfinished(reason, has_text, step.cut.clone());
             if let Some(recording) = new_recording(&mut self.run.recording, part) {
                 recording.step(step).await?;
             }
@@ -239,6 +238,18 @@ impl ResponseRun {
             self.send(target.part, corrected).await;
         }
         Ok(ended)
+    }
+}
+
+/// Why a choice is not continued whatever its parts are.
+fn never_continued(choice: &ChoiceParts) -> Option<Reason> {
+    let is_open = || choice.content.is_open() || choice.calls.iter().any(PartText::is_open);
+    match choice.finish.as_deref()? {
+        // The provider would filter a continuation as well.
+        "content_filter" => Some(Reason::ContentFilter),
+        // The client asked for this end, or continues the turn itself.
+        "stop_sequence" | "pause_turn" if is_open() => Some(Reason::NotContinued),
+        _ => None,
     }
 }
 

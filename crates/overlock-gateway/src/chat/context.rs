@@ -50,7 +50,8 @@ impl RequestContext {
     pub(super) fn headers(&self) -> HeaderMap {
         let Some(shown) = &self.shown else {
             let json = HeaderValue::from_static("application/json");
-            return HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);
+            let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);
+            return self.gateway.client.with_key(headers);
         };
         let key_is_ours = !self.gateway.settings.keys.is_empty();
         self.gateway.client.headers(shown, key_is_ours)

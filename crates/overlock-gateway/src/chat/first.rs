@@ -145,7 +145,7 @@ impl RequestContext {
         let finish = first.end.finish.as_deref();
         let is_empty = first.text.is_empty();
         // A text that was cut may have been about to begin a document.
-        let is_ended = !matches!(finish, None | Some("length"));
+        let is_ended = !matches!(finish, None | Some("length" | "pause_turn"));
         let reason = if is_empty && first.end.refusal.is_some() {
             Some(Reason::Refusal)
         } else if self.params.is_json && !has_calls && is_ended {

@@ -3,6 +3,7 @@
 //! The request is planned into the window and sent; its answer is forwarded and continued until it
 //! is complete. ARCHITECTURE.md has the path through these files.
 
+mod answer_object;
 mod choice;
 mod compliance;
 mod context;
@@ -166,13 +167,15 @@ impl ChatRun {
     ) -> Result<Reply, ApiError> {
         match source {
             Ok(Source::Upstream(answer)) => {
+                // An answer of Messages may be streamed only to the gateway.
+                let is_joined = self.context.params.protocol == Protocol::Messages;
                 match (self.context.params.is_streamed, answer.is_event_stream()) {
                     (true, true) => Ok(response::streamed(self, *answer)),
-                    (false, true) => {
+                    (false, true) if !is_joined => {
                         let error = answer.malformed("a stream, which was not requested");
                         Err(Box::pin(self.record_unusable(error)).await)
                     }
-                    (_, false) => response::at_end(self, answer).await,
+                    (_, _) => response::at_end(self, answer).await,
                 }
             }
             Ok(Source::Interrupted(first)) => Box::pin(response::resumed(self, first)).await,

@@ -22,6 +22,10 @@ use crate::model_cache::CachedModel;
 
 /// What a chat request and its headers ask for.
 #[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an independent property of the request"
+)]
 pub(crate) struct ChatParams {
     pub(super) protocol: Protocol,
     /// The original request. It is parsed again where its members are needed, because the parsed
@@ -32,6 +36,8 @@ pub(crate) struct ChatParams {
     pub(super) is_streamed: bool,
     /// Whether a stream ends with its usage.
     pub(super) wants_usage: bool,
+    /// Whether the model thinks first, so that its answer cannot be prefilled.
+    is_thinking: bool,
     /// Whether the answer has to be JSON.
     pub(super) is_json: bool,
     pub(super) schema: Option<DocumentSchema>,
@@ -169,6 +175,7 @@ impl ChatParams {
             model,
             is_streamed: request.is_streamed()?,
             wants_usage: request.wants_usage(),
+            is_thinking: request.is_thinking(),
             is_json: request.wants_json(),
             schema,
             tools: request
@@ -197,6 +204,7 @@ impl ChatParams {
         let is_last_message = self.known.prefill.style == PrefillStyle::LastMessage;
         match self.protocol {
             Protocol::Responses if !is_last_message => Prefill::default(),
+            Protocol::Messages if self.is_thinking => Prefill::default(),
             _ => self.known.prefill,
         }
     }

@@ -10,11 +10,12 @@ use bytes::Bytes;
 use hyper::header::HeaderMap;
 use overlock_llm::assembler::{Assembler, ChoiceParts, UnsentOnly};
 use overlock_llm::wire::{FinalChoice, Protocol, WireAnswer, WireEvent};
-use overlock_llm::{BackendError, Outcome, Reason, Response, SseReader, SurrogateBuffer, Usage};
+use overlock_llm::{BackendError, Outcome, Reason, Response, SseReader, Usage};
 use overlock_runs::to_json;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::answer_object;
 use super::compliance::Compliance;
 use super::finished::{FinishedAnswer, IdempotentAnswer};
 use super::out::Out;
@@ -97,9 +98,8 @@ pub(super) async fn at_end(
 ) -> Result<Reply, ApiError> {
     let most = run.context.gateway.settings.limits.answer_bytes;
     let protocol = run.context.params.protocol;
-    let read = answer.read_whole(most).await;
-    let read = read.and_then(|bytes| Ok((object(protocol, &answer, &bytes)?, bytes)));
-    let (value, bytes) = match read {
+    let read = answer_object::read(&mut answer, most, protocol).await;
+    let (value, original) = match read {
         Ok(read) => read,
         Err(error) => return Err(Box::pin(run.record_unusable(error)).await),
     };
@@ -107,24 +107,9 @@ pub(super) async fn at_end(
     Box::pin(async move {
         let response = ResponseRun::at_end(run, value);
         response.trace_call(None);
-        response.reply(Some(bytes), &answer.headers).await
+        response.reply(original, &answer.headers).await
     })
     .await
-}
-
-/// Reads an answer that is not streamed.
-fn object(protocol: Protocol, answer: &Response, bytes: &[u8]) -> Result<Value, BackendError> {
-    // An answer may be cut in the middle of a surrogate pair.
-    let read = SurrogateBuffer::default().read(bytes);
-    let value = read.map_err(|_| answer.malformed("it is not JSON"))?.value;
-    let error = protocol.error_in(&value);
-    if let Some(error) = error.and_then(|error| answer.error_in(&error)) {
-        return Err(error);
-    }
-    match protocol.check_answer(&value) {
-        Ok(()) => Ok(value),
-        Err(reason) => Err(answer.malformed(reason)),
-    }
 }
 
 impl ResponseRun {

@@ -1,5 +1,5 @@
-//! `POST /v1/chat/completions` and `POST /v1/responses`: fit the request into the window and complete
-//! the answer.
+//! `POST /v1/chat/completions`, `POST /v1/responses` and `POST /v1/messages`: fit the request into the
+//! window and complete the answer.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use crate::chat::{self, IncomingRequest};
 use crate::gateway::Gateway;
 use crate::handlers::{Handled, RequestScope, pass_through};
 use crate::offload;
+use crate::reply::Reply;
 
 /// A chat completions request.
 pub(crate) fn completions(
@@ -23,13 +24,33 @@ pub(crate) fn completions(
     answer(gateway, scope, request, Protocol::ChatCompletions)
 }
 
-/// A Responses request. It is forwarded unchanged to an upstream that is not set to speak Responses.
+/// A Responses request.
 pub(crate) async fn responses(
     State(gateway): State<Arc<Gateway>>,
     Extension(scope): Extension<RequestScope>,
     request: Request,
 ) -> Handled {
-    let protocol = Protocol::Responses;
+    answer_or_forward(gateway, scope, request, Protocol::Responses).await
+}
+
+/// A Messages request. Its errors are those of Messages.
+pub(crate) async fn messages(
+    State(gateway): State<Arc<Gateway>>,
+    Extension(scope): Extension<RequestScope>,
+    request: Request,
+) -> Reply {
+    let protocol = Protocol::Messages;
+    let answered = answer_or_forward(gateway, scope, request, protocol).await;
+    answered.unwrap_or_else(|error| error.into_reply_in(protocol))
+}
+
+/// Forwards a request unchanged to an upstream that is not set to speak its protocol.
+async fn answer_or_forward(
+    gateway: Arc<Gateway>,
+    scope: RequestScope,
+    request: Request,
+    protocol: Protocol,
+) -> Handled {
     if gateway.settings.upstream.api != protocol {
         let forwarded = pass_through::answer(State(gateway), Extension(scope), request);
         return Box::pin(forwarded).await;

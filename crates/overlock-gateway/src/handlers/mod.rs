@@ -2,6 +2,7 @@
 
 pub(crate) mod api;
 pub(crate) mod chat;
+pub(crate) mod count_tokens;
 pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod metrics;

@@ -3,6 +3,7 @@
 //! `cargo xtask test clients` installs the clients, sets their folder in an environment variable, and
 //! runs these tests, which `cargo test` ignores.
 
+mod claude_code;
 mod codex;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,12 @@ const PYTHON_TRIALS: &[&str] = &[
     "responses stream and parse",
     "responses tool call",
     "responses tool call, stream",
+    "messages create",
+    "messages create with a format",
+    "messages create, stream",
+    "messages stream",
+    "messages tool call",
+    "messages tool call, stream",
     "langchain json_mode",
     "langchain json_mode, stream",
     "langchain json_schema",
@@ -170,6 +177,8 @@ async fn check_clients(language: &str, clients: Command, names: &[&str]) {
         let set = |settings: &mut Settings| {
             if name.starts_with("responses") {
                 settings.upstream.api = Protocol::Responses;
+            } else if name.starts_with("messages") {
+                settings.upstream.api = Protocol::Messages;
             }
         };
         let door = Door::open_with(cutting(&document), &faults, set).await;
@@ -259,7 +268,8 @@ fn asks_for_rest(request: &Value) -> bool {
         Value::Array(messages) => messages.last(),
         text => Some(text),
     });
-    last.is_some_and(|last| last.to_string().contains("[[overlap-"))
+    // The beginning of the answer, or instructions with an overlap.
+    last.is_some_and(|last| last["role"] == "assistant" || last.to_string().contains("[[overlap-"))
 }
 
 /// A model that needs several answers for a document.

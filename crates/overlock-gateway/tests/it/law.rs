@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 
 use crate::door::{Door, TestResponse, report, script, serve_with};
 use crate::fake::{Fake, FakeReply};
+use crate::messages::{self, Block};
 use crate::responses::{self, Item};
 
 /// The request of a client.
@@ -107,6 +108,29 @@ impl Wanted {
         request
     }
 
+    /// The same request in Messages, which has no format without a schema.
+    fn messages_request(self, stream: bool) -> Value {
+        let mut request = json!({
+            "model": "gpt-4o", "stream": stream, "max_tokens": 1000,
+            "messages": [{ "role": "user", "content": "Write the report." }],
+        });
+        let format =
+            |schema: Value| json!({ "format": { "type": "json_schema", "schema": schema } });
+        match self {
+            Self::Anything | Self::Text => {}
+            Self::Json => request["output_config"] = format(json!({})),
+            Self::StrictSchema => {
+                let schema = json!({ "type": "object", "required": ["title"] });
+                request["output_config"] = format(schema);
+            }
+            Self::ToolCall => {
+                let schema = json!({ "type": "object", "properties": {} });
+                request["tools"] = json!([{ "name": "write", "input_schema": schema }]);
+            }
+        }
+        request
+    }
+
     fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Text => &[("x-overlock-continue", "text")],
@@ -162,8 +186,43 @@ impl Case {
         replies
     }
 
+    /// The replies of an upstream that speaks Messages. With tools, it always streams.
+    fn messages(&self, is_streamed: bool) -> Vec<FakeReply> {
+        let reason = |finish, calls| match finish {
+            "length" => "max_tokens",
+            _ if calls => "tool_use",
+            _ => "end_turn",
+        };
+        let first = &self.replies[0];
+        let calls = self.wanted == Wanted::ToolCall;
+        let block = if calls {
+            Block::Call(first.text.clone())
+        } else {
+            Block::Text(first.text.clone())
+        };
+        let first = if is_streamed || calls {
+            messages::stream(&[block], reason(first.finish, calls), self.piece)
+        } else {
+            FakeReply::json(
+                200,
+                &messages::object(&[block], reason(first.finish, calls)),
+            )
+        };
+        let later = self.replies[1..].iter().map(|reply| {
+            let block = Block::Text(reply.text.clone());
+            messages::stream(&[block], reason(reply.finish, false), 7)
+        });
+        let replies = std::iter::once(first).chain(later);
+        let mut replies: Vec<FakeReply> = replies.map(|it| it.in_frames(self.frame)).collect();
+        replies.push(no_more());
+        replies
+    }
+
     /// The replies; the first is a stream or one object.
     fn replies(&self, is_streamed: bool) -> Vec<FakeReply> {
+        if self.protocol == Protocol::Messages {
+            return self.messages(is_streamed);
+        }
         if self.protocol == Protocol::Responses {
             return self.responses(is_streamed);
         }
@@ -202,11 +261,18 @@ impl Case {
             upstream,
         };
         let headers = self.wanted.headers();
-        let got = if self.protocol == Protocol::Responses {
-            let request = self.wanted.responses_request(is_streamed);
-            door.respond(&request, headers).await
-        } else {
-            door.chat(&self.wanted.request(is_streamed), headers).await
+        let got = match self.protocol {
+            Protocol::ChatCompletions => {
+                door.chat(&self.wanted.request(is_streamed), headers).await
+            }
+            Protocol::Responses => {
+                let request = self.wanted.responses_request(is_streamed);
+                door.respond(&request, headers).await
+            }
+            Protocol::Messages => {
+                let request = self.wanted.messages_request(is_streamed);
+                door.message(&request, headers).await
+            }
         };
         let mut delivered = Delivered::read(&got, door.upstream.requests().len());
         let run = got.header("x-overlock-run").to_owned();
@@ -258,12 +324,16 @@ impl Delivered {
             let object = got.json();
             if object["object"] == "response" {
                 delivered.take_response(&object);
+            } else if object["type"] == "message" {
+                delivered.take_message(&object);
             } else {
                 delivered.take(&object, "message");
             }
             return delivered;
         }
-        if got.body.starts_with("event: ") {
+        if got.body.starts_with("event: message_start") {
+            delivered.take_message(&messages::checked(&got.body));
+        } else if got.body.starts_with("event: ") {
             delivered.take_response(&responses::checked(&got.body));
         }
         for event in got.body.split_terminator("\n\n") {
@@ -306,6 +376,24 @@ impl Delivered {
         self.finish.push(match response["status"].as_str() {
             Some("completed") => json!("stop"),
             _ => response["incomplete_details"]["reason"].clone(),
+        });
+    }
+
+    /// An input that is cut is empty.
+    fn take_message(&mut self, message: &Value) {
+        self.usage = message["usage"].clone();
+        self.report = message["overlock"].clone();
+        for block in message["content"].as_array().into_iter().flatten() {
+            let text = block["text"].as_str().unwrap_or_default();
+            self.content.push_str(text);
+            let input = block["input"].as_object().filter(|input| !input.is_empty());
+            if input.is_some() {
+                self.arguments.push_str(&block["input"].to_string());
+            }
+        }
+        self.finish.push(match message["stop_reason"].as_str() {
+            Some("end_turn" | "tool_use") => json!("stop"),
+            _ => message["stop_reason"].clone(),
         });
     }
 
@@ -425,7 +513,11 @@ fn cases() -> impl Strategy<Value = Case> {
     ]);
     let cut = prop_oneof![3 => any::<prop::sample::Index>().prop_map(Some), 1 => Just(None)];
     let sizes = (1..40_usize, select(vec![1_usize, 2, 3, 10, 100, 10_000]));
-    let protocol = select(vec![Protocol::ChatCompletions, Protocol::Responses]);
+    let protocol = select(vec![
+        Protocol::ChatCompletions,
+        Protocol::Responses,
+        Protocol::Messages,
+    ]);
     let first = ((protocol, wanted), before, documents(), after, cut, sizes);
     first.prop_flat_map(
         |((protocol, wanted), before, document, after, cut, (piece, frame))| {
@@ -528,6 +620,9 @@ async fn delivered_alike_as(wanted: Wanted, first: &str, rests: &[&str]) -> Deli
     };
     let responses = case.delivered(false).await;
     assert_eq!(responses, case.delivered(true).await);
+    case.protocol = Protocol::Messages;
+    let messages = case.delivered(false).await;
+    assert_eq!(messages, case.delivered(true).await);
     case.protocol = Protocol::ChatCompletions;
     let whole = case.delivered(false).await;
     assert_eq!(whole, case.delivered(true).await);
@@ -535,6 +630,12 @@ async fn delivered_alike_as(wanted: Wanted, first: &str, rests: &[&str]) -> Deli
         (&whole.content, &whole.arguments, &whole.outcome),
         (&responses.content, &responses.arguments, &responses.outcome)
     );
+    if whole.outcome == "complete" {
+        assert_eq!(
+            (messages.outcome, messages.content),
+            (whole.outcome.clone(), whole.content.clone())
+        );
+    }
     whole
 }
 

@@ -18,6 +18,8 @@ mod stream;
 mod others;
 // Responses that continue other responses, and errors before the first call.
 mod chained;
+// The Messages door.
+mod messages;
 // The Responses door.
 mod responses;
 // Streaming changes nothing but the time of arrival.

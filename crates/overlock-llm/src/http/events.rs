@@ -16,22 +16,13 @@ pub(super) enum EventContent {
     Done,
 }
 
-/// A server-sent event and its JSON.
-pub(super) struct ServerEvent<'a> {
-    /// Its name; empty if it has none.
-    pub(super) name: &'a str,
-    pub(super) value: &'a Value,
-    pub(super) raw: &'a [u8],
-}
-
 /// Interprets a provider's events in order; the host is for errors.
-type Interpret =
-    Box<dyn FnMut(&ServerEvent<'_>, &str) -> Result<EventContent, BackendError> + Send>;
+type Interpret = Box<dyn FnMut(&Value, &str) -> Result<EventContent, BackendError> + Send>;
 
 /// The events of a streamed answer.
 pub(super) fn event_stream(
     answer: Response,
-    interpret: impl FnMut(&ServerEvent<'_>, &str) -> Result<EventContent, BackendError> + Send + 'static,
+    interpret: impl FnMut(&Value, &str) -> Result<EventContent, BackendError> + Send + 'static,
 ) -> Events<'static> {
     let reader = EventReader {
         answer,
@@ -120,12 +111,7 @@ impl EventReader {
             host: self.answer.host().to_owned(),
             reason: format!("an event is not JSON: {error}"),
         })?;
-        let server_event = ServerEvent {
-            name: &event.name,
-            value: &read.value,
-            raw: &event.data,
-        };
-        let mut content = (self.interpret)(&server_event, self.answer.host())?;
+        let mut content = (self.interpret)(&read.value, self.answer.host())?;
         if let (EventContent::Events(events), Some(half)) = (&mut content, read.alone) {
             let has_text = events.iter().any(|event| matches!(event, Event::Text(_)));
             if has_text || self.surrogates.is_holding() {

@@ -8,10 +8,12 @@ use hyper::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::address::Endpoint;
-use super::events::{EventContent, ServerEvent, event_stream};
+use super::events::{EventContent, event_stream};
 use super::response::{LONGEST_ANSWER, Shape, error_in};
 use super::{Http, Peer, Response};
-use crate::backend::{Backend, BackendError, Call, Events, Prefill, PrefillStyle, SurrogateBuffer};
+use crate::backend::{
+    Backend, BackendError, Call, Events, Prefill, PrefillStyle, SurrogateBuffer, Usage,
+};
 use crate::wire::{Protocol, WireRequest};
 
 /// A server at a base URL such as `http://127.0.0.1:11434/v1`.
@@ -44,13 +46,30 @@ impl OpenAi {
         prefill: Prefill,
     ) -> Result<Self, BackendError> {
         Ok(Self {
-            http,
-            protocol,
-            chat: Endpoint::with_bearer(base, protocol.path(), key)?,
             raw: Endpoint::with_bearer(base, "/completions", key)?,
             prefill,
-            streams: true,
+            ..Self::at(
+                protocol,
+                http,
+                Endpoint::with_bearer(base, protocol.path(), key)?,
+            )
         })
+    }
+
+    /// A server at one endpoint, without prefills.
+    pub(super) fn at(protocol: Protocol, http: Http, chat: Endpoint) -> Self {
+        Self {
+            http,
+            protocol,
+            raw: chat.clone(),
+            chat,
+            prefill: Prefill::default(),
+            streams: true,
+        }
+    }
+
+    pub(super) fn host(&self) -> &str {
+        self.chat.host()
     }
 
     /// Disables streaming, for servers without it.
@@ -79,7 +98,7 @@ impl OpenAi {
             // A server without support would answer the message.
             (Some(_), PrefillStyle::None) => {
                 return Err(BackendError::Unsupported {
-                    host: self.chat.host().to_owned(),
+                    host: self.host().to_owned(),
                     what: "a prefilled answer".to_owned(),
                 });
             }
@@ -93,8 +112,9 @@ impl OpenAi {
         match answer.shape().await? {
             Shape::Stream => {
                 let protocol = self.protocol;
+                let mut started = Usage::default();
                 let interpret =
-                    move |event: &ServerEvent<'_>, host: &str| interpret(protocol, event, host);
+                    move |event: &Value, host: &str| interpret(protocol, event, &mut started, host);
                 Ok(event_stream(answer, interpret))
             }
             Shape::Json => complete_answer(self.protocol, answer).await,
@@ -112,7 +132,7 @@ impl OpenAi {
             return request;
         };
         if !self.prefill.keeps_format {
-            request.remove("response_format");
+            self.protocol.without_format(&mut request);
         }
         if self.prefill.style == PrefillStyle::RawCompletion {
             let messages = request.remove("messages");
@@ -188,22 +208,26 @@ async fn complete_answer(
     if let Err(reason) = protocol.check_answer(&value) {
         return Err(answer.malformed(reason));
     }
-    let events = protocol.events_of(&value);
+    let events = protocol.events_of(&value, &mut Usage::default());
     Ok(stream::iter(events.into_iter().map(Ok)).boxed())
 }
 
 /// Interprets a chunk of a stream. Unknown events, such as pings, contain nothing.
 fn interpret(
     protocol: Protocol,
-    event: &ServerEvent<'_>,
+    event: &Value,
+    started: &mut Usage,
     host: &str,
 ) -> Result<EventContent, BackendError> {
-    let error = protocol.error_in(event.value);
+    let error = protocol.error_in(event);
     if let Some(error) = error.and_then(|error| error_in(&error, host)) {
         return Err(error);
     }
-    let events = protocol.events_of(event.value);
-    if events.is_empty() && protocol.has_output(event.value) {
+    if protocol.ends_stream(event) {
+        return Ok(EventContent::Done);
+    }
+    let events = protocol.events_of(event, started);
+    if events.is_empty() && protocol.has_output(event) {
         return Ok(EventContent::Activity);
     }
     Ok(EventContent::Events(events))

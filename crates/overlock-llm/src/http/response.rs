@@ -341,10 +341,29 @@ pub(super) fn error_in(answer: &Value, host: &str) -> Option<BackendError> {
     let error = answer.get("error").filter(|error| !error.is_null())?;
     Some(BackendError::Status {
         host: host.to_owned(),
-        status: 200,
+        status: messages_status(answer).unwrap_or(200),
         message: error_message(error.to_string().as_bytes()).unwrap_or_default(),
         retry_after: None,
         size: None,
+    })
+}
+
+/// The HTTP status for the type of an error of Messages, which may arrive after the head of a stream.
+fn messages_status(answer: &Value) -> Option<u16> {
+    if answer["type"] != "error" {
+        return None;
+    }
+    Some(match answer["error"]["type"].as_str()? {
+        "invalid_request_error" => 400,
+        "authentication_error" => 401,
+        "permission_error" => 403,
+        "not_found_error" => 404,
+        "request_too_large" => 413,
+        "rate_limit_error" => 429,
+        "api_error" => 500,
+        "timeout_error" => 504,
+        "overloaded_error" => 529,
+        _ => return None,
     })
 }
 

@@ -3,6 +3,7 @@
 use hyper::HeaderMap;
 use serde_json::{Map, Value, json};
 
+use super::messages::{self, AnswerForm};
 use super::responses;
 use crate::backend::{Call, Event, Usage};
 
@@ -15,8 +16,8 @@ pub(super) enum Dialect {
     Tool(String),
     /// OpenAI's completions of a plain prompt.
     Raw,
-    /// Anthropic's messages.
-    Messages,
+    /// Anthropic's Messages.
+    Messages(AnswerForm),
     /// OpenAI's Responses, with a call of this tool as answer, if one is named.
     Responses(Option<String>),
 }
@@ -30,14 +31,17 @@ impl Dialect {
         match path {
             "/v1/chat/completions" => Some(Self::Chat),
             "/v1/completions" => Some(Self::Raw),
-            "/v1/messages" => Some(Self::Messages),
+            "/v1/messages" => Some(Self::Messages(AnswerForm::default())),
             "/v1/responses" => Some(Self::Responses(None)),
             _ => None,
         }
     }
 
-    /// The format of the answer to a request.
-    pub(super) fn answering(self, request: &Map<String, Value>) -> Self {
+    /// The format of the answer to a request. `favourite` is a tool that the model calls if it can.
+    pub(super) fn answering(self, request: &Map<String, Value>, favourite: Option<&str>) -> Self {
+        if matches!(self, Self::Messages(_)) {
+            return Self::Messages(AnswerForm::of(request, favourite));
+        }
         if matches!(self, Self::Responses(_)) {
             return Self::Responses(responses::forced_tool(request));
         }
@@ -49,6 +53,14 @@ impl Dialect {
         }
     }
 
+    /// Whether a model that calls a tool whenever it can has none for this request. Without tools it
+    /// continues the input of a call.
+    pub(super) fn has_nothing_to_call(&self, request: &Map<String, Value>) -> bool {
+        let choice = request.get("tool_choice");
+        let is_text = choice.is_some_and(|choice| choice["type"] == "none");
+        matches!(self, Self::Messages(form) if form.tool.is_none()) && !is_text
+    }
+
     /// Validates a request as strictly as the provider.
     pub(super) fn check(
         &self,
@@ -58,17 +70,18 @@ impl Dialect {
         if matches!(self, Self::Responses(_)) {
             return responses::check(request).map_err(|message| (400, message));
         }
-        if *self != Self::Messages {
+        if !matches!(self, Self::Messages(_)) {
             return Ok(());
         }
         let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        if header("x-api-key").is_none_or(str::is_empty) {
+        let key = header("x-api-key").or(header("authorization"));
+        if key.is_none_or(str::is_empty) {
             return Err((401, "x-api-key header is required".to_owned()));
         }
-        if header("anthropic-version") != Some("2023-06-01") {
+        if header("anthropic-version").is_none() {
             return Err((400, "anthropic-version: header is required".to_owned()));
         }
-        check_messages(request).map_err(|message| (400, message))
+        messages::check(request).map_err(|message| (400, message))
     }
 
     /// The call in a request: a last assistant message is its prefill.
@@ -80,6 +93,12 @@ impl Dialect {
             let prompt = request.remove("prompt").unwrap_or_default();
             let prefill = prompt.as_str().map(str::to_owned);
             return Call { request, prefill };
+        }
+        if matches!(self, Self::Messages(_))
+            && let Some(Value::Array(messages)) = request.get_mut("messages")
+        {
+            let given = std::mem::take(messages).into_iter();
+            *messages = given.map(responses::as_message).collect();
         }
         let messages = request.get_mut("messages").and_then(Value::as_array_mut);
         let last =
@@ -93,13 +112,7 @@ impl Dialect {
         let answer = CollectedAnswer::from_events(events);
         match self {
             Self::Responses(tool) => responses::object(heading, &answer, tool.as_deref()),
-            Self::Messages => json!({
-                "type": "message",
-                "role": "assistant",
-                "content": [{ "type": "text", "text": answer.text }],
-                "stop_reason": stop_reason(&answer.finish),
-                "usage": { "input_tokens": answer.usage.input, "output_tokens": answer.usage.output },
-            }),
+            Self::Messages(form) => form.object(heading, &answer),
             Self::Chat | Self::Tool(_) | Self::Raw => {
                 let mut choice = json!({ "index": 0, "finish_reason": answer.finish });
                 match self {
@@ -125,53 +138,26 @@ impl Dialect {
             let answer = CollectedAnswer::from_events(events);
             return responses::stream(&responses::object(heading, &answer, tool.as_deref()));
         }
-        if *self != Self::Messages {
-            let begin = match self {
-                Self::Tool(name) => {
-                    let mut begin = tool_call(name, "");
-                    begin["tool_calls"][0]["index"] = json!(0);
-                    Some(begin)
-                }
-                Self::Chat => Some(json!({ "role": "assistant", "content": "" })),
-                _ => None,
-            };
-            let begin = begin.map(|begin| {
-                let choice = json!({ "index": 0, "delta": begin, "finish_reason": null });
-                chunk(heading, &json!([choice]))
-            });
-            let chunks = events.iter().map(|event| self.chunk(heading, event));
-            let chunks = begin.into_iter().chain(chunks);
-            return chunks.chain(["data: [DONE]\n\n".to_owned()]).collect();
+        if let Self::Messages(form) = self {
+            let answer = CollectedAnswer::from_events(events);
+            return form.stream(heading, events, &answer);
         }
-        let answer = CollectedAnswer::from_events(events);
-        let usage = json!({ "input_tokens": answer.usage.input, "output_tokens": 1 });
-        let mut chunks = vec![
-            named(
-                "message_start",
-                &json!({ "message": { "type": "message", "role": "assistant", "content": [], "usage": usage } }),
-            ),
-            named(
-                "content_block_start",
-                &json!({ "index": 0, "content_block": { "type": "text", "text": "" } }),
-            ),
-            named("ping", &json!({})),
-        ];
-        let texts = events
-            .iter()
-            .filter(|event| matches!(event, Event::Text(_)));
-        chunks.extend(texts.map(|event| self.chunk(heading, event)));
-        chunks.extend([
-            named("content_block_stop", &json!({ "index": 0 })),
-            named(
-                "message_delta",
-                &json!({
-                    "delta": { "stop_reason": stop_reason(&answer.finish), "stop_sequence": null },
-                    "usage": { "output_tokens": answer.usage.output },
-                }),
-            ),
-            named("message_stop", &json!({})),
-        ]);
-        chunks
+        let begin = match self {
+            Self::Tool(name) => {
+                let mut begin = tool_call(name, "");
+                begin["tool_calls"][0]["index"] = json!(0);
+                Some(begin)
+            }
+            Self::Chat => Some(json!({ "role": "assistant", "content": "" })),
+            _ => None,
+        };
+        let begin = begin.map(|begin| {
+            let choice = json!({ "index": 0, "delta": begin, "finish_reason": null });
+            chunk(heading, &json!([choice]))
+        });
+        let chunks = events.iter().map(|event| self.chunk(heading, event));
+        let chunks = begin.into_iter().chain(chunks);
+        chunks.chain(["data: [DONE]\n\n".to_owned()]).collect()
     }
 
     /// One event of a stream.
@@ -186,18 +172,7 @@ impl Dialect {
                     &json!({ "output_index": 0, "content_index": 0, "delta": text }),
                 );
             }
-            (Self::Messages, event) => {
-                let text = if let Event::Text(text) = event {
-                    text
-                } else {
-                    ""
-                };
-                let delta = json!({ "type": "text_delta", "text": text });
-                return named(
-                    "content_block_delta",
-                    &json!({ "index": 0, "delta": delta }),
-                );
-            }
+            (Self::Messages(form), event) => return form.chunk(event),
             (_, Event::Usage(usage)) => {
                 let mut value = chunk_of(heading, &json!([]));
                 value["usage"] = usage_of(usage);
@@ -225,7 +200,7 @@ impl Dialect {
     /// An error in the middle of a stream.
     pub(super) fn error_event(&self, message: &str) -> String {
         match self {
-            Self::Messages => named("error", &self.error(529, message)),
+            Self::Messages(_) => named("error", &self.error(529, message)),
             Self::Responses(_) => named(
                 "error",
                 &json!({ "code": "server_error", "message": message }),
@@ -238,7 +213,7 @@ impl Dialect {
 
     /// The body of an error.
     pub(super) fn error(&self, status: u16, message: &str) -> Value {
-        if *self != Self::Messages {
+        if !matches!(self, Self::Messages(_)) {
             return json!({ "error": { "message": message, "type": "error" } });
         }
         let kind = match status {
@@ -328,62 +303,4 @@ fn named(name: &str, body: &Value) -> String {
         value.extend(body);
     }
     format!("event: {name}\ndata: {value}\n\n")
-}
-
-fn stop_reason(finish: &str) -> &'static str {
-    if finish == "length" {
-        "max_tokens"
-    } else {
-        "end_turn"
-    }
-}
-
-/// Validates a request like Anthropic.
-fn check_messages(request: &Map<String, Value>) -> Result<(), String> {
-    const KNOWN: [&str; 10] = [
-        "model",
-        "messages",
-        "max_tokens",
-        "system",
-        "stop_sequences",
-        "stream",
-        "temperature",
-        "top_p",
-        "top_k",
-        "output_config",
-    ];
-    if let Some(name) = request.keys().find(|name| !KNOWN.contains(&name.as_str())) {
-        return Err(format!("{name}: Extra inputs are not permitted"));
-    }
-    if request.get("max_tokens").and_then(Value::as_u64).is_none() {
-        return Err("max_tokens: Field required".to_owned());
-    }
-    let messages = request.get("messages").and_then(Value::as_array);
-    let messages = messages.ok_or("messages: Field required")?;
-    for (index, message) in messages.iter().enumerate() {
-        let role = message["role"].as_str().unwrap_or_default();
-        if !matches!(role, "user" | "assistant") {
-            return Err(format!("messages: Unexpected role \"{role}\""));
-        }
-        let is_known = match &message["content"] {
-            Value::String(text) => !text.is_empty(),
-            Value::Array(parts) => parts.iter().all(|part| match part["type"].as_str() {
-                Some("text") => part["text"].as_str().is_some_and(|text| !text.is_empty()),
-                Some("image") => part["source"]["type"].is_string(),
-                _ => false,
-            }),
-            _ => false,
-        };
-        if !is_known {
-            return Err(format!("messages.{index}.content: Input should be text"));
-        }
-    }
-    let last = messages.last().filter(|last| last["role"] == "assistant");
-    let begun = last.and_then(|last| last["content"].as_str());
-    if begun.is_some_and(|begun| begun.ends_with(char::is_whitespace)) {
-        return Err(
-            "messages: final assistant content cannot end with trailing whitespace".to_owned(),
-        );
-    }
-    Ok(())
 }

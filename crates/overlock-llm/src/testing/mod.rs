@@ -9,6 +9,7 @@ mod dialect;
 mod document_search;
 mod fault;
 mod manner;
+mod messages;
 mod random;
 mod responses;
 mod script;

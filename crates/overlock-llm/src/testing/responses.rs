@@ -175,7 +175,7 @@ pub(super) fn call(mut request: Map<String, Value>) -> Call {
 }
 
 /// A message with its text in one piece.
-fn as_message(mut item: Value) -> Value {
+pub(super) fn as_message(mut item: Value) -> Value {
     if let Value::Array(parts) = &item["content"] {
         let text: String = parts
             .iter()

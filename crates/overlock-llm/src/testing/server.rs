@@ -28,12 +28,12 @@ use super::fault::{
 };
 use super::manner::Manner;
 use super::script::{Script, ScriptedModel};
-use crate::backend::{Backend, Event};
+use crate::backend::{Backend, Event, Usage};
 use crate::http::PROBE_QUESTION;
 
 /// A server on the loopback address. Dropping it stops it.
 ///
-/// It serves OpenAI's chat completions and raw completions, and Anthropic's messages. If a chat
+/// It serves OpenAI's chat completions, raw completions and Responses, and Anthropic's Messages. If a
 /// request forces a tool call, the document is the arguments of that call.
 pub struct ScriptedServer {
     address: SocketAddr,
@@ -44,6 +44,8 @@ pub struct ScriptedServer {
 struct Shared {
     models: Models,
     manner: Manner,
+    /// The tool that the model calls if it can, in Messages.
+    tool: Option<String>,
     /// The faults of the next calls, in reverse order.
     faults: Mutex<Vec<Option<Fault>>>,
     /// The fault of all calls after those.
@@ -118,7 +120,23 @@ impl ScriptedServer {
         Self::listen(Shared {
             models: Models::One(Box::new(ScriptedModel::new(script))),
             manner,
+            tool: None,
             faults: Mutex::new(faults.iter().rev().copied().collect()),
+            default_fault: None,
+            requests: Mutex::default(),
+            counters: Arc::default(),
+        })
+        .await
+    }
+
+    /// Starts a server of Messages whose model calls a tool whenever it can: the document is the input
+    /// of the call.
+    pub async fn start_calling(tool: &str, script: Script) -> std::io::Result<Self> {
+        Self::listen(Shared {
+            models: Models::One(Box::new(ScriptedModel::new(script))),
+            manner: Manner::Unknown,
+            tool: Some(tool.to_owned()),
+            faults: Mutex::default(),
             default_fault: None,
             requests: Mutex::default(),
             counters: Arc::default(),
@@ -136,6 +154,7 @@ impl ScriptedServer {
         Self::listen(Shared {
             models: Models::Named(models.collect()),
             manner: Manner::Unknown,
+            tool: None,
             faults: Mutex::default(),
             default_fault: Some(Fault::Drip(pause)),
             requests: Mutex::default(),
@@ -235,7 +254,7 @@ impl Shared {
         let Ok(Value::Object(request)) = serde_json::from_slice(&body) else {
             return error_response(&dialect, 400, "the body is not a JSON object", None);
         };
-        let dialect = dialect.answering(&request);
+        let dialect = dialect.answering(&request, self.tool.as_deref());
         if let Err((status, message)) = dialect.check(&headers, &request) {
             return error_response(&dialect, status, &message, None);
         }
@@ -329,6 +348,13 @@ impl Shared {
         request: Map<String, Value>,
     ) -> Vec<Event> {
         let has_format = request.contains_key("response_format");
+        if self.tool.is_some() && dialect.has_nothing_to_call(&request) {
+            return vec![
+                Event::Text("Done.".to_owned()),
+                Event::Finish("stop".to_owned()),
+                Event::Usage(Usage::default()),
+            ];
+        }
         let mut call = dialect.call(request);
         if has_format && self.manner.restarts_grammar() {
             call.prefill = None;

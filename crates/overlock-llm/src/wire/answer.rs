@@ -8,6 +8,9 @@ use super::error::ErrorBody;
 use crate::assembler::{Assembler, Delta};
 use crate::backend::Usage;
 
+/// The member that reports what a client cannot see from the answer.
+pub(super) const REPORT: &str = "overlock";
+
 /// The final state of a choice.
 #[derive(Clone, Debug, Default)]
 pub struct FinalChoice {

@@ -8,8 +8,10 @@
 
 mod answer;
 pub mod chat;
+mod choices;
 mod depth;
 mod error;
+pub mod messages;
 mod pieces;
 mod protocol;
 mod request;

@@ -83,6 +83,16 @@ impl<'a> Pieces<'a> {
         member.map(|item| &mut item.value)
     }
 
+    /// Sets the value of a member of an object.
+    pub(super) fn set(&mut self, key: &'static str, value: String) {
+        if let Some(old) = self.value(key) {
+            *old = value.into();
+        } else if let Some(last) = self.items.last_mut() {
+            let member = last.new_sibling(Some(key), value);
+            self.items.push(member);
+        }
+    }
+
     /// Removes a member, if it exists.
     pub(super) fn remove(&mut self, key: &str) {
         self.items.retain(|item| item.key.as_deref() != Some(key));

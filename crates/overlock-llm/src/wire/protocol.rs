@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::answer::{AnswerSummary, WireAnswer, frame};
 use super::chat;
 use super::error::{ErrorBody, RequestError};
+use super::messages::{self, MessagesAnswer};
 use super::request::WireRequest;
 use super::responses::{self, ResponsesAnswer};
 use crate::assembler::Assembler;
@@ -18,6 +19,8 @@ pub enum Protocol {
     ChatCompletions,
     /// OpenAI's Responses.
     Responses,
+    /// Anthropic's Messages.
+    Messages,
 }
 
 /// The names of members of a request.
@@ -35,6 +38,7 @@ impl Protocol {
         match self {
             Self::ChatCompletions => "/chat/completions",
             Self::Responses => "/responses",
+            Self::Messages => "/messages",
         }
     }
 
@@ -49,6 +53,10 @@ impl Protocol {
                 messages: "input",
                 format: "text.format",
             },
+            Self::Messages => MemberNames {
+                messages: "messages",
+                format: "output_config.format",
+            },
         }
     }
 
@@ -57,6 +65,7 @@ impl Protocol {
         match self {
             Self::ChatCompletions => Ok(Box::new(chat::ChatRequest::from_json(text)?)),
             Self::Responses => Ok(Box::new(responses::ResponsesRequest::from_json(text)?)),
+            Self::Messages => Ok(Box::new(messages::MessagesRequest::from_json(text)?)),
         }
     }
 
@@ -67,6 +76,9 @@ impl Protocol {
                 json!({ "model": model, "messages": [{ "role": "user", "content": "" }] })
             }
             Self::Responses => json!({ "model": model, "input": "" }),
+            Self::Messages => json!({
+                "model": model, "max_tokens": 1, "messages": [{ "role": "user", "content": "" }],
+            }),
         }
     }
 
@@ -87,6 +99,7 @@ impl Protocol {
                 wants_usage,
             )),
             Self::Responses => Box::new(ResponsesAnswer::streamed(id, created, model)),
+            Self::Messages => Box::new(MessagesAnswer::streamed(id, model)),
         }
     }
 
@@ -95,6 +108,16 @@ impl Protocol {
         match self {
             Self::ChatCompletions => Box::new(chat::ChatResponse::complete(object, assembler)),
             Self::Responses => Box::new(ResponsesAnswer::complete(object, assembler)),
+            Self::Messages => Box::new(MessagesAnswer::complete(object, assembler)),
+        }
+    }
+
+    /// The answer as one object that the events of a stream make; `None` if the stream has no end,
+    /// or if answers of this protocol are streamed only on request.
+    pub fn joined(self, events: &[Value]) -> Option<Value> {
+        match self {
+            Self::ChatCompletions | Self::Responses => None,
+            Self::Messages => messages::joined(events),
         }
     }
 
@@ -109,6 +132,10 @@ impl Protocol {
                 object.get("output").is_some_and(Value::is_array),
                 "it is no response, and has no `output`",
             ),
+            Self::Messages => (
+                object.get("content").is_some_and(Value::is_array),
+                "it is no message, and has no `content`",
+            ),
         };
         is_answer.then_some(()).ok_or(error)
     }
@@ -121,6 +148,7 @@ impl Protocol {
                 Some(json!({ "error": error }))
             }
             Self::Responses => responses::error_in(value),
+            Self::Messages => messages::error_in(value),
         }
     }
 
@@ -129,6 +157,7 @@ impl Protocol {
         match self {
             Self::ChatCompletions => chat::has_output(event),
             Self::Responses => responses::has_output(event),
+            Self::Messages => messages::has_output(event),
         }
     }
 
@@ -137,6 +166,7 @@ impl Protocol {
         match self {
             Self::ChatCompletions => chat::chunks(object, wants_usage),
             Self::Responses => responses::events(object),
+            Self::Messages => messages::events(object),
         }
     }
 
@@ -144,7 +174,7 @@ impl Protocol {
     pub fn frame(self, event: &Value) -> Vec<u8> {
         match self {
             Self::ChatCompletions => frame(event.to_string().as_bytes()),
-            Self::Responses => {
+            Self::Responses | Self::Messages => {
                 let kind = event.get("type").and_then(Value::as_str);
                 let name = format!("event: {}\n", kind.unwrap_or_default());
                 [name.as_bytes(), &frame(event.to_string().as_bytes())].concat()
@@ -156,7 +186,7 @@ impl Protocol {
     pub fn end_of_stream(self) -> &'static str {
         match self {
             Self::ChatCompletions => "data: [DONE]\n\n",
-            Self::Responses => "",
+            Self::Responses | Self::Messages => "",
         }
     }
 
@@ -164,6 +194,7 @@ impl Protocol {
     pub fn error(self, error: &ErrorBody<'_>) -> Value {
         match self {
             Self::ChatCompletions | Self::Responses => error.as_openai(),
+            Self::Messages => messages::error(error),
         }
     }
 
@@ -172,6 +203,7 @@ impl Protocol {
         match self {
             Self::ChatCompletions => chat::summary(object),
             Self::Responses => responses::summary(object),
+            Self::Messages => messages::summary(object),
         }
     }
 
@@ -180,6 +212,7 @@ impl Protocol {
         match self {
             Self::ChatCompletions => chat::usage_object(usage),
             Self::Responses => responses::usage_object(usage),
+            Self::Messages => messages::usage_object(usage),
         }
     }
 
@@ -188,6 +221,7 @@ impl Protocol {
         match self {
             Self::ChatCompletions => chat::read_usage(usage),
             Self::Responses => responses::read_usage(usage),
+            Self::Messages => messages::read_usage(usage),
         }
     }
 
@@ -197,6 +231,7 @@ impl Protocol {
         match self {
             Self::ChatCompletions => chat::add_usage(first, later),
             Self::Responses => responses::add_usage(first, later),
+            Self::Messages => messages::add_usage(first, later),
         }
     }
 }
@@ -219,16 +254,36 @@ impl Protocol {
     /// A message of the model in a request.
     pub(crate) fn assistant_message(self, text: &str) -> Value {
         match self {
-            Self::ChatCompletions => json!({ "role": "assistant", "content": text }),
+            Self::ChatCompletions | Self::Messages => {
+                json!({ "role": "assistant", "content": text })
+            }
             Self::Responses => responses::assistant_message(text),
         }
     }
 
-    /// The events in an event of a stream or in an answer.
-    pub fn events_of(self, value: &Value) -> Vec<Event> {
+    /// Removes the format of the answer from a call.
+    pub fn without_format(self, request: &mut Map<String, Value>) {
+        match self {
+            Self::ChatCompletions => {
+                request.remove("response_format");
+            }
+            Self::Responses => responses::remove_format(request),
+            Self::Messages => messages::remove_format(request),
+        }
+    }
+
+    /// Whether an event is the last one of a stream, even if the connection stays open.
+    pub fn ends_stream(self, event: &Value) -> bool {
+        self == Self::Messages && event["type"] == "message_stop"
+    }
+
+    /// The events in an event of a stream or in an answer. `started` is the usage in the first event
+    /// of a stream.
+    pub fn events_of(self, value: &Value, started: &mut Usage) -> Vec<Event> {
         match self {
             Self::ChatCompletions => chat::events_of(value),
             Self::Responses => responses::events_of(value),
+            Self::Messages => messages::events_of(value, started),
         }
     }
 }
@@ -245,5 +300,7 @@ pub fn is_normal_end(finish: &str) -> bool {
             | "eos_token"
             | "end_turn"
             | "stop_sequence"
+            // The client continues the turn.
+            | "pause_turn"
     )
 }

@@ -46,6 +46,11 @@ pub trait WireRequest: Request + Send + Sync {
         true
     }
 
+    /// Whether the model thinks before it answers, so that an answer cannot be prefilled.
+    fn is_thinking(&self) -> bool {
+        false
+    }
+
     /// The schema of the requested document, and whether the request is strict about it.
     fn document_schema(&self) -> Option<(&Value, bool)>;
 

@@ -59,7 +59,7 @@ fn call(
 }
 
 fn rivers() -> Value {
-    json!({ "model": "claude", "messages": [{ "role": "user", "content": "The rivers of Europe, the longest first." }] })
+    json!({ "model": "claude", "max_tokens": 1000, "messages": [{ "role": "user", "content": "The rivers of Europe, the longest first." }] })
 }
 
 #[test]

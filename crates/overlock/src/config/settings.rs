@@ -156,7 +156,7 @@ pub(super) const KEYS: &[Key<Config>] = keys! { Config:
     /// The base URL, including `/v1`.
     "upstream.url" like "\"http://127.0.0.1:11434/v1\"" => upstream.url;
     /// The protocol: "chat-completions", "responses" for OpenAI's Responses (only the gateway speaks
-    /// it), or "messages" for Anthropic (not the gateway).
+    /// it), or "messages" for Anthropic's Messages.
     "upstream.api" => upstream.api;
     /// The environment variable with the API key. Without it OPENAI_API_KEY is sent to OpenAI only,
     /// and ANTHROPIC_API_KEY to Anthropic only.

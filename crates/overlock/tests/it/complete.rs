@@ -571,6 +571,10 @@ fn completes_with_anthropics_protocol() {
         run.stderr
     );
     let asked = model.server.asked();
+    assert_eq!(
+        asked[0]["max_tokens"], 8192,
+        "the most that the model can write"
+    );
     let last = asked
         .last()
         .and_then(|asked| asked["messages"].as_array()?.last());

@@ -291,6 +291,15 @@ fn uses_openai_if_there_is_a_key() {
     assert!(health.contains("api.openai.com"), "{health}");
 }
 
+#[test]
+fn uses_anthropic_if_there_is_only_its_key() {
+    let variables = [("ANTHROPIC_API_KEY", "sk-for-anthropic")];
+    let serving = Serving::start("anthropic", &[], &variables);
+    let stderr = &serving.stderr;
+    assert!(stderr.contains("https://api.anthropic.com/v1"), "{stderr}");
+    assert!(!stderr.contains("sk-for-anthropic"), "{stderr}");
+}
+
 /// Accepts the first POST request, and returns it.
 pub(crate) fn collected(listener: &TcpListener) -> String {
     let (mut stream, _) = listener.accept().expect("a client");
@@ -470,6 +479,7 @@ pub(crate) fn check_refused(arguments: &[&str], expected: &str) -> String {
     command
         .args(arguments)
         .env_remove("OPENAI_API_KEY")
+        .env_remove("ANTHROPIC_API_KEY")
         .env("XDG_DATA_HOME", folder.path());
     let run = run(&mut command, "");
     assert_eq!(

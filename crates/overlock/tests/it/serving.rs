@@ -37,6 +37,7 @@ impl Serving {
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(arguments)
             .env_remove("OPENAI_API_KEY")
+            .env_remove("ANTHROPIC_API_KEY")
             .env("XDG_DATA_HOME", folder.path())
             .envs(variables.iter().copied())
             .stdin(Stdio::null())

@@ -8,6 +8,7 @@ import asyncio
 import json
 import sys
 
+import anthropic
 import instructor
 import openai
 from langchain_openai import ChatOpenAI
@@ -289,6 +290,75 @@ def _(base):
         whole_response(stream.get_final_response())
     (call,) = [event.item for event in done if event.item.type == "function_call"]
     return call.arguments
+
+
+# Anthropic.
+
+
+def messages(base):
+    base = base.removesuffix("/v1")
+    return anthropic.Anthropic(base_url=base, api_key=KEY, timeout=TIMEOUT, max_retries=0).messages
+
+
+CLAUDE = {
+    "model": "claude-sonnet-4-5",
+    "max_tokens": 1000,
+    "messages": MESSAGES,
+}
+MESSAGES_JSON = {"format": {"type": "json_schema", "schema": {"type": "object"}}}
+MESSAGES_TOOL = {
+    "tools": [{"name": "write", "input_schema": {"type": "object", "properties": {}}}],
+    "tool_choice": {"type": "tool", "name": "write"},
+}
+
+
+def whole_message(message, reason="end_turn"):
+    anthropic.types.Message.model_validate(message.to_dict())
+    assert message.stop_reason == reason, message.stop_reason
+    (block,) = message.content
+    return block.text if reason == "end_turn" else json.dumps(block.input, ensure_ascii=False)
+
+
+@trial("messages create")
+def _(base):
+    return whole_message(messages(base).create(**CLAUDE))
+
+
+@trial("messages create with a format")
+def _(base):
+    return whole_message(messages(base).create(**CLAUDE, output_config=MESSAGES_JSON))
+
+
+@trial("messages stream")
+def _(base):
+    with messages(base).stream(**CLAUDE) as stream:
+        text = "".join(stream.text_stream)
+        assert text == whole_message(stream.get_final_message())
+    return text
+
+
+@trial("messages create, stream")
+def _(base):
+    events = [
+        checked(event, type(event))
+        for event in messages(base).create(**CLAUDE, output_config=MESSAGES_JSON, stream=True)
+    ]
+    assert (events[0].type, events[-1].type) == ("message_start", "message_stop")
+    assert events[-2].delta.stop_reason == "end_turn", events[-2]
+    deltas = [event.delta for event in events if event.type == "content_block_delta"]
+    return "".join(delta.text for delta in deltas)
+
+
+@trial("messages tool call")
+def _(base):
+    message = messages(base).create(**CLAUDE, **MESSAGES_TOOL)
+    return json.loads(whole_message(message, "tool_use"))
+
+
+@trial("messages tool call, stream")
+def _(base):
+    with messages(base).stream(**CLAUDE, **MESSAGES_TOOL) as stream:
+        return json.loads(whole_message(stream.get_final_message(), "tool_use"))
 
 
 # LangChain.

@@ -8,9 +8,6 @@ use serde_json::{Map, Value, json};
 
 use crate::backend::Call;
 
-/// The answer limit if the request has none, because the API requires one.
-const DEFAULT_MAX_TOKENS: u64 = 4096;
-
 /// The request, or the name of an unsupported feature.
 pub(super) fn translate(call: Call) -> Result<Map<String, Value>, String> {
     let Call {
@@ -20,17 +17,15 @@ pub(super) fn translate(call: Call) -> Result<Map<String, Value>, String> {
     let given_value = |name: &str| given.get(name).filter(|value| !value.is_null());
     reject_unsupported(&given)?;
     let mut request = Map::new();
-    for name in ["model", "temperature", "top_p", "top_k"] {
+    // The plan of a call sets its answer limit, which the API requires.
+    for name in ["model", "max_tokens", "temperature", "top_p", "top_k"] {
         if let Some(value) = given_value(name) {
             request.insert(name.to_owned(), value.clone());
         }
     }
-    let max_tokens = given_value("max_completion_tokens").or(given_value("max_tokens"));
-    let max_tokens = max_tokens.cloned();
-    request.insert(
-        "max_tokens".to_owned(),
-        max_tokens.unwrap_or_else(|| json!(DEFAULT_MAX_TOKENS)),
-    );
+    if let Some(limit) = given_value("max_completion_tokens") {
+        request.insert("max_tokens".to_owned(), limit.clone());
+    }
     if let Some(stop) = given_value("stop") {
         let stops = match stop {
             Value::String(_) => json!([stop]),
@@ -76,7 +71,6 @@ pub(super) fn translate(call: Call) -> Result<Map<String, Value>, String> {
         request.insert("system".to_owned(), json!(system.join("\n\n")));
     }
     request.insert("messages".to_owned(), Value::Array(messages));
-    request.insert("stream".to_owned(), json!(true));
     Ok(request)
 }
 
@@ -219,12 +213,10 @@ mod tests {
                     { "role": "user", "content": "Rivers." },
                     { "role": "assistant", "content": "{\"a\":" },
                 ],
-                "stream": true,
             }),
         );
         let stops = translate_value(json!({ "stop": ["a", "b"] }), None).expect("it is supported");
         assert_eq!(stops["stop_sequences"], json!(["a", "b"]));
-        assert_eq!(stops["max_tokens"], DEFAULT_MAX_TOKENS);
     }
 
     #[test]
@@ -296,7 +288,7 @@ mod tests {
         check(
             json!({ "tools": [], "n": 1 }),
             None,
-            &json!({ "max_tokens": DEFAULT_MAX_TOKENS, "messages": [], "stream": true }),
+            &json!({ "messages": [] }),
         );
     }
 }

@@ -4,10 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::assembler::Delta;
 use crate::backend::Usage;
-use crate::wire::answer::{AnswerSummary, WireEncoder, frame};
-
-/// The member of a completion, or of the last chunk of a stream, that reports a schema violation.
-pub(super) const REPORT: &str = "overlock";
+use crate::wire::answer::{AnswerSummary, REPORT, WireEncoder, frame};
 
 /// Whether an event has output of the model: content, reasoning, a tool call or a finish reason.
 pub(in crate::wire) fn has_output(event: &Value) -> bool {

@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::event::{ChatEncoder, REPORT, end, first_text, overhead_len, with_choice, with_usage};
+use super::event::{ChatEncoder, end, first_text, overhead_len, with_choice, with_usage};
 use super::members::ChoiceMembers;
 use super::object::{edit, indexed, replace};
 use super::usage::place_cached;
 use crate::assembler::{Assembler, Delta, PartText};
 use crate::backend::{SurrogateBuffer, member};
-use crate::wire::answer::{FinalChoice, Forwarded, WireAnswer, WireEncoder, WireEvent, frame};
+use crate::wire::answer::{
+    FinalChoice, Forwarded, REPORT, WireAnswer, WireEncoder, WireEvent, frame,
+};
 use crate::wire::error::ErrorBody;
 
 /// An answer of the upstream.

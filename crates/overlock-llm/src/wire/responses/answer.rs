@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::choices::{Choices, delta, is_opaque};
+use super::events::is_opaque;
 use super::object::{
-    REPORT, cut_items, finish_of, is_commentary, new_message, set_item_status, set_status,
-    text_part, write_text,
+    cut_items, finish_of, is_commentary, new_message, set_item_status, set_status, text_part,
+    write_text,
 };
 use super::writer::{
-    PartKey, PartPlace, ResponsesEncoder, SharedWriter, add_indices, closes_part, kind_of, locked,
-    place_of,
+    PartPlace, ResponsesEncoder, SharedWriter, add_indices, closes_part, kind_of, locked, place_of,
 };
 use crate::assembler::{Assembler, Delta, PartText};
 use crate::backend::SurrogateBuffer;
-use crate::wire::answer::{FinalChoice, Forwarded, WireAnswer, WireEncoder, WireEvent};
+use crate::wire::answer::{FinalChoice, Forwarded, REPORT, WireAnswer, WireEncoder, WireEvent};
+use crate::wire::choices::{Choices, PartKey, delta, part_in};
 use crate::wire::error::ErrorBody;
 
 /// An answer of the upstream.
@@ -26,7 +26,7 @@ use crate::wire::error::ErrorBody;
 pub(in crate::wire) struct ResponsesAnswer {
     writer: SharedWriter,
     surrogates: SurrogateBuffer,
-    choices: Choices,
+    choices: Choices<PartPlace>,
     /// The items of the upstream.
     items: BTreeMap<u64, Value>,
     /// The upstream's response, once it has ended.
@@ -87,7 +87,9 @@ impl ResponsesAnswer {
                 }
             }
             "function_call" => {
-                let key = self.choices.call(output, text("name"), assembler);
+                let content = None;
+                let place = PartPlace { output, content };
+                let key = self.choices.call(place, text("name"), assembler);
                 assembler.feed(key.0, delta(key, text("arguments").unwrap_or_default()));
             }
             kind if is_opaque(kind) => {
@@ -107,7 +109,7 @@ impl ResponsesAnswer {
         let place = place_of(event);
         let key = match place.content {
             Some(_) => self.choices.text(place, assembler),
-            None => self.choices.call(place.output, None, assembler),
+            None => self.choices.call(place, None, assembler),
         };
         locked(&self.writer).places.insert(key, place);
         key
@@ -130,14 +132,8 @@ impl ResponsesAnswer {
             let name = item.get("name").and_then(Value::as_str);
             match kind_of(item) {
                 "function_call" => {
-                    let key = self.choices.call(place.output, name, assembler);
-                    locked(&self.writer).places.insert(
-                        key,
-                        PartPlace {
-                            output: place.output,
-                            content: None,
-                        },
-                    );
+                    let key = self.choices.call(place, name, assembler);
+                    locked(&self.writer).places.insert(key, place);
                 }
                 kind if is_opaque(kind) => self.choices.opaque(name.unwrap_or(kind), assembler),
                 _ => {}
@@ -171,16 +167,6 @@ impl ResponsesAnswer {
         });
         response["output"] = items.collect();
         response
-    }
-}
-
-/// A part that is being assembled.
-fn part_in(assembler: &Assembler, (choice, call): PartKey) -> Option<&PartText> {
-    let mut choices = assembler.choices();
-    let (_, parts) = choices.find(|(index, _)| *index == choice)?;
-    match call {
-        None => Some(&parts.content),
-        Some(call) => parts.calls.get(call),
     }
 }
 

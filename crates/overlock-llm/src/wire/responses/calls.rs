@@ -295,7 +295,8 @@ fn list_input(members: &mut Map<String, Value>) {
     }
 }
 
-fn remove_format(members: &mut Map<String, Value>) {
+/// Removes the format of the answer.
+pub(in crate::wire) fn remove_format(members: &mut Map<String, Value>) {
     if let Some(Value::Object(text)) = members.get_mut("text") {
         text.shift_remove("format");
     }

@@ -76,3 +76,11 @@ pub(in crate::wire) fn has_output(event: &Value) -> bool {
     let is_empty = event.get("delta").is_some_and(|delta| delta == "");
     !is_head(kind_of(event)) && !is_empty
 }
+
+/// Whether an item is neither a message nor a function call, and acts.
+pub(super) fn is_opaque(kind: &str) -> bool {
+    !matches!(
+        kind,
+        "message" | "function_call" | "reasoning" | "compaction"
+    )
+}

@@ -2,7 +2,6 @@
 
 mod answer;
 mod calls;
-mod choices;
 mod events;
 mod item;
 mod object;
@@ -11,6 +10,7 @@ mod turn;
 mod writer;
 
 pub(super) use answer::ResponsesAnswer;
+pub(super) use calls::remove_format;
 pub(super) use events::{error_in, events_of, has_output};
 pub(super) use object::{add_usage, assistant_message, events, read_usage, summary, usage_object};
 pub use request::ResponsesRequest;

@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::writer::{PartKey, PartPlace};
+use super::writer::PartPlace;
 use crate::backend::{Usage, member};
-use crate::wire::answer::{AnswerSummary, FinalChoice};
+use crate::wire::answer::{AnswerSummary, FinalChoice, REPORT};
+use crate::wire::choices::PartKey;
 use crate::wire::protocol::is_normal_end;
-
-/// The member that reports what a client cannot see from the response.
-pub(super) const REPORT: &str = "overlock";
 
 /// The finish reason of a response, if it has ended.
 pub(super) fn finish_of(response: &Value) -> Option<&str> {

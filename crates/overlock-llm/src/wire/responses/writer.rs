@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::object::{is_commentary, new_message, set_item_status, text_part};
 use crate::assembler::Delta;
 use crate::wire::answer::WireEncoder;
+use crate::wire::choices::PartKey;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where a part is: a text in a message, or the arguments of a call.
@@ -19,9 +20,6 @@ pub(super) struct PartPlace {
     /// The index in its message; `None` for arguments.
     pub(super) content: Option<u64>,
 }
-
-/// A choice of the assembler and the index of a call in it.
-pub(super) type PartKey = (u64, Option<usize>);
 
 /// The stream as the client sees it.
 #[derive(Default)]

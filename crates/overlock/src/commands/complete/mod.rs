@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use overlock_budget::WindowSource;
+use overlock_budget::{Model, PlanOptions, Request, WindowSource};
 use overlock_llm::wire::chat::ChatRequest;
 use overlock_llm::{Continuation, Deadline, Drive, DriveError, Reason, StopCause, complete};
 use overlock_runs::{Conditions, quoted};
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use super::models::note_unknown;
 use super::{choice_parser, parse_tokens};
-use crate::config::{Config, ConfigSource, ProgressSetting, StrategySetting};
+use crate::config::{Api, Config, ConfigSource, ProgressSetting, StrategySetting};
 use crate::counter::EncodingArgs;
 use crate::ending::{Ending, Failure, error_chain};
 use crate::output::Notes;
@@ -319,7 +319,7 @@ impl Complete {
             backend,
             interrupt: interrupt.clone(),
         };
-        let plan = config.budget.plan_options(&found.model);
+        let plan = plan_options(config, &found.model, &task.request);
         let claimed = self.claim(&mut task, config, &server)?;
         let Claimed { store, claim, .. } = &claimed;
         let CompleteTask {
@@ -370,5 +370,18 @@ impl Complete {
             unrecorded,
             took: Some(started.elapsed()),
         })
+    }
+}
+
+/// How the window is divided. Messages demands an answer limit: without one in the request or the
+/// configuration, it is the most that the model can write.
+fn plan_options(config: &Config, model: &Model, request: &ChatRequest) -> PlanOptions {
+    let plan = config.budget.plan_options(model);
+    let is_set =
+        request.outline().requested.is_some() || plan.requested != PlanOptions::default().requested;
+    let is_messages = config.upstream.api == Api::Messages;
+    PlanOptions {
+        grow: plan.grow || is_messages && !is_set && plan.answer_cap.is_some(),
+        ..plan
     }
 }

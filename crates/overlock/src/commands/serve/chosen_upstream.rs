@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use overlock_llm::wire::Protocol;
+
 use crate::upstream::non_empty_variable;
 
 /// An upstream, and why it was chosen.
@@ -13,9 +15,11 @@ pub(super) enum ChosenUpstream {
     Configured {
         url: String,
         key: Option<String>,
+        api: Protocol,
     },
-    /// `OPENAI_API_KEY` is set.
-    OpenAi {
+    /// The variable with its key is set.
+    Provider {
+        provider: &'static Provider,
         key: String,
     },
     /// It answers on this machine.
@@ -25,6 +29,27 @@ pub(super) enum ChosenUpstream {
     },
     None,
 }
+
+/// A provider, and the variable that its clients read the key from.
+pub(super) struct Provider {
+    variable: &'static str,
+    url: &'static str,
+    api: Protocol,
+}
+
+/// In the order of preference.
+const PROVIDERS: [Provider; 2] = [
+    Provider {
+        variable: "OPENAI_API_KEY",
+        url: "https://api.openai.com/v1",
+        api: Protocol::ChatCompletions,
+    },
+    Provider {
+        variable: "ANTHROPIC_API_KEY",
+        url: "https://api.anthropic.com/v1",
+        api: Protocol::Messages,
+    },
+];
 
 /// A model server with its usual port.
 struct LocalServer {
@@ -54,13 +79,13 @@ const LOCAL_SERVERS: [LocalServer; 4] = [
 
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-const OPENAI: &str = "https://api.openai.com/v1";
-
 impl ChosenUpstream {
     /// Looks for an upstream; `own` is the address of the gateway itself.
     pub(super) fn discover(own: SocketAddr) -> Self {
-        if let Some(key) = non_empty_variable("OPENAI_API_KEY") {
-            return Self::OpenAi { key };
+        for provider in &PROVIDERS {
+            if let Some(key) = non_empty_variable(provider.variable) {
+                return Self::Provider { provider, key };
+            }
         }
         let others = LOCAL_SERVERS.into_iter();
         first_that_answers(others.filter(|server| server.port != own.port()))
@@ -69,7 +94,7 @@ impl ChosenUpstream {
     pub(super) fn url(&self) -> Option<&str> {
         match self {
             Self::Configured { url, .. } | Self::Local { url, .. } => Some(url),
-            Self::OpenAi { .. } => Some(OPENAI),
+            Self::Provider { provider, .. } => Some(provider.url),
             Self::None => None,
         }
     }
@@ -77,8 +102,17 @@ impl ChosenUpstream {
     pub(super) fn key(&self) -> Option<&str> {
         match self {
             Self::Configured { key, .. } => key.as_deref(),
-            Self::OpenAi { key } => Some(key),
+            Self::Provider { key, .. } => Some(key),
             Self::Local { .. } | Self::None => None,
+        }
+    }
+
+    /// The protocol of its model calls.
+    pub(super) fn api(&self) -> Protocol {
+        match self {
+            Self::Configured { api, .. } => *api,
+            Self::Provider { provider, .. } => provider.api,
+            Self::Local { .. } | Self::None => Protocol::ChatCompletions,
         }
     }
 }
@@ -89,14 +123,17 @@ impl fmt::Display for ChosenUpstream {
         // A query string may contain a key.
         let shown = |url: &str| url.split('?').next().unwrap_or_default().to_owned();
         match self {
-            Self::Configured { url, key: Some(_) } => {
+            Self::Configured {
+                url, key: Some(_), ..
+            } => {
                 write!(formatter, "{}, with the configured API key", shown(url))
             }
-            Self::Configured { url, key: None } => {
+            Self::Configured { url, key: None, .. } => {
                 write!(formatter, "{}, forwarding each client's API key", shown(url))
             }
-            Self::OpenAi { .. } => {
-                write!(formatter, "{OPENAI}, because OPENAI_API_KEY is set")
+            Self::Provider { provider, .. } => {
+                let Provider { variable, url, .. } = provider;
+                write!(formatter, "{url}, because {variable} is set")
             }
             Self::Local { name, url } => {
                 write!(formatter, "{url}, found on the usual port of {name}")
@@ -193,10 +230,14 @@ mod tests {
     #[test]
     fn never_shows_a_key() {
         let upstreams = [
-            ChosenUpstream::OpenAi { key: "sk-1".into() },
+            ChosenUpstream::Provider {
+                provider: &PROVIDERS[1],
+                key: "sk-1".into(),
+            },
             ChosenUpstream::Configured {
                 url: "http://127.0.0.1:1/v1".into(),
                 key: Some("sk-1".into()),
+                api: Protocol::ChatCompletions,
             },
         ];
         for upstream in upstreams {

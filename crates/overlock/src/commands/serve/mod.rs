@@ -39,15 +39,16 @@ use startup::{ConnectionLimit, StartupMessage};
 
 /// Start the gateway
 ///
-/// Accepts the requests of OpenAI clients and forwards them to an upstream. Requests are made to fit
+/// Accepts the requests of OpenAI and Anthropic clients and forwards them to an upstream. Requests are made to fit
 /// the context window, and answers that were cut are continued until they are complete; the client
 /// sees one answer.
 ///
 /// Open its address in a browser to watch runs live, with costs for models that have prices in
 /// overlock.toml.
 ///
-/// Without an upstream it uses OpenAI if `OPENAI_API_KEY` is set, else the first of Ollama, llama.cpp,
-/// LM Studio and vLLM that answers on its usual local port.
+/// Without an upstream it uses OpenAI if `OPENAI_API_KEY` is set, or Anthropic if `ANTHROPIC_API_KEY`
+/// is set, else the first of Ollama, llama.cpp, LM Studio and vLLM that answers on its usual local
+/// port.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock serve --upstream http://127.0.0.1:11434/v1\n\n\
@@ -175,16 +176,6 @@ impl Serve {
         let Some(url) = self.upstream.as_deref().or(settings.url.as_deref()) else {
             return Ok(ChosenUpstream::discover(own));
         };
-        if settings.api == Api::Messages {
-            return Err(Failure::Usage {
-                message: "the gateway needs an upstream with chat completions or Responses, but \
-                          `upstream.api` is `messages`"
-                    .into(),
-                hint:
-                    "set another upstream, and `upstream.api` to `chat-completions` or `responses`"
-                        .into(),
-            });
-        }
         let variable = self
             .key_variable
             .as_deref()
@@ -192,6 +183,11 @@ impl Serve {
         Ok(ChosenUpstream::Configured {
             url: url.to_owned(),
             key: upstream::own_key(variable, url)?,
+            api: match settings.api {
+                Api::ChatCompletions => Protocol::ChatCompletions,
+                Api::Responses => Protocol::Responses,
+                Api::Messages => Protocol::Messages,
+            },
         })
     }
 
@@ -212,10 +208,7 @@ impl Serve {
 fn settings(config: &Config, upstream: &ChosenUpstream, keys: &Keys) -> Settings {
     let upstream = Upstream {
         base: upstream.url().map(str::to_owned),
-        api: match config.upstream.api {
-            Api::Responses => Protocol::Responses,
-            Api::ChatCompletions | Api::Messages => Protocol::ChatCompletions,
-        },
+        api: upstream.api(),
         key: upstream.key().map(str::to_owned),
         prefill: config.upstream.prefill.style(),
         discovery: config.upstream.discovery,

@@ -1,15 +1,15 @@
-//! How the items of a response become choices of the assembler: a text, and the function calls after
-//! it.
+//! How the items of an answer become choices of the assembler: a text, and the tool calls after it.
 
 use std::collections::BTreeMap;
 
-use super::writer::{PartKey, PartPlace};
-use crate::assembler::{Assembler, Delta};
+use crate::assembler::{Assembler, Delta, PartText};
 
-/// How the items of a response become choices.
-#[derive(Default)]
-pub(super) struct Choices {
-    pub(super) parts: BTreeMap<PartPlace, PartKey>,
+/// A choice of the assembler and the index of a call in it.
+pub(super) type PartKey = (u64, Option<usize>);
+
+/// How the items of an answer become choices. A part is found by its place in the protocol.
+pub(super) struct Choices<P> {
+    pub(super) parts: BTreeMap<P, PartKey>,
     pub(super) tools: BTreeMap<PartKey, String>,
     /// The last choice.
     pub(super) last: u64,
@@ -18,7 +18,20 @@ pub(super) struct Choices {
     is_opaque: bool,
 }
 
-impl Choices {
+impl<P> Default for Choices<P> {
+    fn default() -> Self {
+        Self {
+            parts: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            last: 0,
+            has_text: false,
+            calls: 0,
+            is_opaque: false,
+        }
+    }
+}
+
+impl<P: Copy + Ord> Choices<P> {
     /// Begins another choice, unless the last one is empty.
     fn turn(&mut self, assembler: &mut Assembler) {
         if !self.has_text && self.calls == 0 && !self.is_opaque {
@@ -35,7 +48,7 @@ impl Choices {
     }
 
     /// The text at a place.
-    pub(super) fn text(&mut self, place: PartPlace, assembler: &mut Assembler) -> PartKey {
+    pub(super) fn text(&mut self, place: P, assembler: &mut Assembler) -> PartKey {
         if let Some(key) = self.parts.get(&place) {
             return *key;
         }
@@ -50,12 +63,10 @@ impl Choices {
     /// The arguments of the call at a place.
     pub(super) fn call(
         &mut self,
-        output: u64,
+        place: P,
         tool: Option<&str>,
         assembler: &mut Assembler,
     ) -> PartKey {
-        let content = None;
-        let place = PartPlace { output, content };
         if let Some(key) = self.parts.get(&place) {
             return *key;
         }
@@ -96,10 +107,12 @@ pub(super) fn delta((_, call): PartKey, text: &str) -> Delta<'_> {
     }
 }
 
-/// Whether an item is neither a message nor a function call, and acts.
-pub(super) fn is_opaque(kind: &str) -> bool {
-    !matches!(
-        kind,
-        "message" | "function_call" | "reasoning" | "compaction"
-    )
+/// A part that is being assembled.
+pub(super) fn part_in(assembler: &Assembler, (choice, call): PartKey) -> Option<&PartText> {
+    let mut choices = assembler.choices();
+    let (_, parts) = choices.find(|(index, _)| *index == choice)?;
+    match call {
+        None => Some(&parts.content),
+        Some(call) => parts.calls.get(call),
+    }
 }
