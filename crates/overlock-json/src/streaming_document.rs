@@ -23,8 +23,9 @@ use crate::stitch::{is_talk_after, is_telling};
 /// let mut answer = StreamingDocument::after(&base, r#""alpha", "be"#);
 /// assert_eq!(answer.feed(r#""alpha", "#), "");
 /// assert_eq!(answer.feed(r#""beta""#), "ta");
-/// assert_eq!(answer.feed("]"), r#""]"#);
-/// assert_eq!(answer.feed("} That is all."), "}");
+/// // A bracket is held back until the next token confirms it.
+/// assert_eq!(answer.feed("]"), r#"""#);
+/// assert_eq!(answer.feed("} That is all."), "]}");
 /// assert_eq!(answer.arrival(), Arrival::Whole);
 /// # Ok::<(), overlock_json::NoJson>(())
 /// ```

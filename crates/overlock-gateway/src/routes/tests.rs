@@ -21,7 +21,7 @@ fn the_description_has_exactly_the_routes() {
     for (_, allowed, path, _) in routes() {
         // What is forwarded is described once.
         let methods = match path {
-            CHAT | RESPONSES => "POST",
+            CHAT | RESPONSES | MESSAGES | COUNT_TOKENS => "POST",
             "/v1/models" => "GET",
             _ => allowed,
         };
