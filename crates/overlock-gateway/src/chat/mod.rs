@@ -3,7 +3,6 @@
 //! The request is planned into the window and sent; its answer is forwarded and continued until it
 //! is complete. ARCHITECTURE.md has the path through these files.
 
-mod answer_object;
 mod choice;
 mod compliance;
 mod context;

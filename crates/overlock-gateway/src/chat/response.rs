@@ -15,7 +15,6 @@ use overlock_runs::to_json;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::answer_object;
 use super::compliance::Compliance;
 use super::finished::{FinishedAnswer, IdempotentAnswer};
 use super::out::Out;
@@ -98,7 +97,7 @@ pub(super) async fn at_end(
 ) -> Result<Reply, ApiError> {
     let most = run.context.gateway.settings.limits.answer_bytes;
     let protocol = run.context.params.protocol;
-    let read = answer_object::read(&mut answer, most, protocol).await;
+    let read = answer.answer_object(protocol, most).await;
     let (value, original) = match read {
         Ok(read) => read,
         Err(error) => return Err(Box::pin(run.record_unusable(error)).await),
@@ -183,10 +182,7 @@ impl ResponseRun {
                 }
                 let event = self.wire.read_event(event.data);
                 let event = event.map_err(|_| answer.malformed("an event is not JSON"))?;
-                let error = protocol.error_in(&event.value);
-                if let Some(error) = error.and_then(|error| answer.error_in(&error)) {
-                    return Err(error);
-                }
+                answer.check_error(protocol, &event.value)?;
                 if protocol.has_output(&event.value) {
                     answer.mark_active();
                 }

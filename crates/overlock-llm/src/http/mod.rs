@@ -5,6 +5,7 @@
 //! connection.
 
 mod address;
+mod answer_object;
 mod anthropic;
 mod discovery;
 mod embeddings;

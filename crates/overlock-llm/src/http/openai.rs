@@ -11,9 +11,7 @@ use super::address::Endpoint;
 use super::events::{EventContent, event_stream};
 use super::response::{LONGEST_ANSWER, Shape, error_in};
 use super::{Http, Peer, Response};
-use crate::backend::{
-    Backend, BackendError, Call, Events, Prefill, PrefillStyle, SurrogateBuffer, Usage,
-};
+use crate::backend::{Backend, BackendError, Call, Events, Prefill, PrefillStyle, Usage};
 use crate::wire::{Protocol, WireRequest};
 
 /// A server at a base URL such as `http://127.0.0.1:11434/v1`.
@@ -196,18 +194,7 @@ async fn complete_answer(
     protocol: Protocol,
     mut answer: Response,
 ) -> Result<Events<'static>, BackendError> {
-    let body = answer.read_whole(LONGEST_ANSWER).await?;
-    let read = SurrogateBuffer::default().read(&body);
-    let value = read
-        .map_err(|error| answer.malformed(&error.to_string()))?
-        .value;
-    let error = protocol.error_in(&value);
-    if let Some(error) = error.and_then(|error| answer.error_in(&error)) {
-        return Err(error);
-    }
-    if let Err(reason) = protocol.check_answer(&value) {
-        return Err(answer.malformed(reason));
-    }
+    let (value, _) = answer.answer_object(protocol, LONGEST_ANSWER).await?;
     let events = protocol.events_of(&value, &mut Usage::default());
     Ok(stream::iter(events.into_iter().map(Ok)).boxed())
 }

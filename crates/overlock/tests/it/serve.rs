@@ -54,7 +54,10 @@ fn the_built_in_model_shows_a_completed_answer() {
             .is_some_and(|elements| elements.len() > 30)
     );
     let line = serving.line();
-    assert!(line.contains(r#"method="POST" route="/v1/chat/completions" status=200"#), "{line}");
+    assert!(
+        line.contains(r#"method="POST" route="/v1/chat/completions" status=200"#),
+        "{line}"
+    );
     assert!(line.contains(r#"outcome="complete""#), "{line}");
     let ended = serving.stop();
     assert_eq!(ended.code(), Some(0), "{}", serving.stderr);
