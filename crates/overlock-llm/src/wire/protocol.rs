@@ -252,7 +252,7 @@ impl Protocol {
     }
 
     /// A message of the model in a request.
-    pub(crate) fn assistant_message(self, text: &str) -> Value {
+    pub fn assistant_message(self, text: &str) -> Value {
         match self {
             Self::ChatCompletions | Self::Messages => {
                 json!({ "role": "assistant", "content": text })
