@@ -18,7 +18,7 @@ use crate::suggest::several_nearest;
 ///
 /// A name is looked up as given, then without its host, date or `:latest`, then by its beginning.
 /// For an unknown model defaults are shown, with a note. Without a name all models are listed.
-/// `--update FILE` uses a newer table in the format of models.toml; your own entries under [models]
+/// `--update FILE` uses a newer table in the format of models.toml; your own entries under `[models]`
 /// stay above it.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
