@@ -300,7 +300,8 @@ function cutJsonView(holder, signal) {
   };
   const look = debounced(200, ['cut', 'close', 'repair', 'render', 'stitch']);
   const render = debounced(60, ['render']);
-  const stitched = debounced(200, ['stitch']);
+  // The seam is drawn on the document that the same request reads.
+  const stitched = debounced(200, ['cut', 'repair', 'stitch']);
   look();
 }
 

@@ -282,7 +282,14 @@ fn stitch(given: &Arguments<'_>) -> Value {
             "has_reason": is_refused,
         }));
     }
-    json!({"json": base.text(), "complete": base.is_complete(), "seams": seams})
+    let is_joined = seams.iter().any(|seam| seam["accepted"] == true);
+    let suspicious = is_joined.then(|| base.suspicion()).flatten();
+    json!({
+        "json": base.text(),
+        "complete": base.is_complete(),
+        "seams": seams,
+        "suspicious": suspicious.map(|reason| reason.to_string()),
+    })
 }
 
 fn encoding(given: &Arguments<'_>) -> Encoding {
