@@ -8,7 +8,7 @@ use crate::contexts::{
 };
 use crate::cut::Cut;
 use crate::delivered::Delivered;
-use crate::extract::extract;
+use crate::extract::extract_counted;
 use crate::plain;
 use crate::render::{RenderOptions, characters, render_base};
 use crate::repair::{Fix, repair_open};
@@ -37,6 +37,8 @@ pub struct PartialDocument<'a> {
     /// Where the document ends in the given text.
     end: usize,
     fixes: Vec<Fix>,
+    /// How many documents adjacent to this one were left out.
+    other_documents: usize,
 }
 
 impl<'a> PartialDocument<'a> {
@@ -51,10 +53,13 @@ impl<'a> PartialDocument<'a> {
         if let Some(base) = Self::strict(&given[start..], given.len()) {
             return Ok(base);
         }
-        let found = extract(given).ok_or(NoJson::Absent)?;
+        let (found, other_documents) = extract_counted(given).ok_or(NoJson::Absent)?;
         let region = &given[found.start..found.end];
         if let Some(base) = Self::strict(region, found.end) {
-            return Ok(base);
+            return Ok(Self {
+                other_documents,
+                ..base
+            });
         }
         let (repaired, mut fixes) = repair_open(region);
         for fix in &mut fixes {
@@ -68,6 +73,7 @@ impl<'a> PartialDocument<'a> {
             scanner,
             end: found.end,
             fixes,
+            other_documents,
         })
     }
 
@@ -82,6 +88,7 @@ impl<'a> PartialDocument<'a> {
             scanner,
             end,
             fixes: Vec::new(),
+            other_documents: 0,
         })
     }
 
@@ -93,6 +100,7 @@ impl<'a> PartialDocument<'a> {
             scanner: self.scanner,
             end: self.end,
             fixes: self.fixes,
+            other_documents: self.other_documents,
         }
     }
 
@@ -122,6 +130,12 @@ impl<'a> PartialDocument<'a> {
     /// The repairs, with offsets in the given text.
     pub fn fixes(&self) -> &[Fix] {
         &self.fixes
+    }
+
+    /// How many documents stand before or after this one in the given text. They were left out;
+    /// [`repair`](crate::repair) makes an array of all of them.
+    pub fn other_documents(&self) -> usize {
+        self.other_documents
     }
 
     /// Closes the document at its cut. Only strict closing can fail, if nothing remains.

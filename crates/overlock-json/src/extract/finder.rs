@@ -21,6 +21,8 @@ pub(crate) struct Found {
     pub(crate) convincing: bool,
     /// Where the first of the adjacent documents begins.
     pub(crate) row: usize,
+    /// How many adjacent documents there are, this one included.
+    pub(crate) documents: usize,
 }
 
 /// Finds the candidate with the most JSON, the first among equals.
@@ -38,6 +40,7 @@ pub(crate) fn find(text: &[u8]) -> Option<Found> {
         expects_token: false,
         row: 0,
         row_end: 0,
+        row_documents: 0,
     };
     while finder.at < text.len() {
         if finder.openers.is_empty() {
@@ -126,6 +129,8 @@ struct Finder<'t> {
     /// The adjacent documents: where the first begins and the last ends.
     row: usize,
     row_end: usize,
+    /// How many of the adjacent documents are convincing so far.
+    row_documents: usize,
 }
 
 /// A bracket with a lower score of its direct content is prose.
@@ -222,6 +227,7 @@ impl Finder<'_> {
                     .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'));
             if !joined {
                 self.row = self.at;
+                self.row_documents = 0;
             }
         }
         self.openers.push(Opener {
@@ -274,6 +280,7 @@ impl Finder<'_> {
             fence: self.fence,
             convincing: score > 0,
             row: self.row,
+            documents: 1,
         };
         if opener.start == self.leading && self.fallback.is_none() {
             self.fallback = Some(found);
@@ -289,7 +296,12 @@ impl Finder<'_> {
         }
         if self.openers.is_empty() {
             self.row_end = end;
-            if score <= 0 {
+            if score > 0 {
+                self.row_documents += 1;
+                if let Some(best) = self.best.as_mut().filter(|best| best.found.row == self.row) {
+                    best.found.documents = self.row_documents;
+                }
+            } else {
                 self.row = end;
             }
         }

@@ -37,14 +37,20 @@ pub struct Extracted {
 /// assert_eq!(overlock_json::extract("nothing here"), None);
 /// ```
 pub fn extract<T: AsRef<[u8]> + ?Sized>(text: &T) -> Option<Extracted> {
-    let text = text.as_ref();
+    extract_counted(text.as_ref()).map(|(found, _)| found)
+}
+
+/// Finds the document, and counts the documents adjacent to it that are left out.
+pub(crate) fn extract_counted(text: &[u8]) -> Option<(Extracted, usize)> {
     if let Some(scalar) = root_scalar(text) {
-        return Some(scalar);
+        return Some((scalar, 0));
     }
-    find(text).map(|found| Extracted {
+    let found = find(text)?;
+    let range = Extracted {
         start: found.start,
         end: found.end,
-    })
+    };
+    Some((range, found.documents - 1))
 }
 
 /// A text that consists, without its wrapping, of one scalar or the start of one.

@@ -1,9 +1,9 @@
 //! Requests that close cut JSON.
 
-use crate::{CloseOptions, Fix, NoJson, close};
+use crate::{CloseOptions, Fix, NoJson, PartialDocument};
 use serde::Serialize;
 
-use super::{Object, Refusal};
+use super::{Object, Refusal, is_zero};
 
 /// The reply.
 #[derive(Clone, Debug, Serialize)]
@@ -19,17 +19,22 @@ pub struct ClosedText {
     /// The repairs before closing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<Fix>,
+    /// How many documents of the text were left out, because only one is closed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub other_documents: usize,
 }
 
 /// Closes a text.
 pub fn close_text(text: &[u8], options: CloseOptions) -> Result<ClosedText, NoJson> {
-    let closed = close(text, &options)?;
+    let base = PartialDocument::read(text)?;
+    let closed = base.close(&options)?;
     Ok(ClosedText {
         json: closed.json,
         complete: closed.complete,
         truncated: closed.truncated,
         dropped: closed.dropped,
         fixes: closed.fixes,
+        other_documents: base.other_documents(),
     })
 }
 

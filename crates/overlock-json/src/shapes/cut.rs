@@ -4,7 +4,7 @@ use crate::{ContextOptions, Cut, PartialDocument};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Object, Refusal};
+use super::{Object, Refusal, is_zero};
 
 /// The reply: the forms of a cut document for a continuation prompt.
 ///
@@ -21,6 +21,8 @@ pub struct CutContexts<'a> {
     element_before_cutoff: &'a str,
     section_count: usize,
     delivered: String,
+    #[serde(skip_serializing_if = "is_zero")]
+    other_documents: usize,
 }
 
 /// A closed document: the kept prefix of the text and the closing brackets.
@@ -56,6 +58,7 @@ pub fn cut_contexts<'a>(base: &'a PartialDocument<'_>) -> CutContexts<'a> {
         element_before_cutoff: elements.before,
         section_count: delivered.section_count(),
         delivered: delivered.lines().join("\n"),
+        other_documents: base.other_documents(),
     }
 }
 

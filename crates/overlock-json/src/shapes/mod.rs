@@ -18,3 +18,11 @@ pub use render::{LEAST_LIMIT, RenderedText, render_object};
 pub use repair::{RepairedText, repair_object, repair_text};
 pub use shortened::shortened;
 pub use stitch::{StitchedSeam, StitchedText, stitch_object, stitched, suspicion_of};
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}

@@ -4,7 +4,7 @@ use clap::Args;
 use overlock_json::{CloseOptions, NoJson, PartialDocument};
 use overlock_json::{close_object, close_text};
 
-use super::{FormatArgs, no_json};
+use super::{FormatArgs, no_json, note_other_documents};
 use crate::batch;
 use crate::draw;
 use crate::ending::{Ending, Failure};
@@ -48,6 +48,7 @@ impl Close {
         if self.format.json {
             let answer = close_text(&text.bytes, options).map_err(refuse)?;
             Results::new().object(&answer)?;
+            note_other_documents(&mut notes, answer.other_documents);
             return Ok(Ending::Done);
         }
         let base = PartialDocument::read(&text.bytes).map_err(refuse)?;
@@ -57,6 +58,7 @@ impl Close {
             .ok_or_else(|| refuse(NoJson::Absent))?;
         let kept = &base.text().as_bytes()[..closing.kept_len];
         Results::new().document(&[kept, closing.closers.as_bytes()])?;
+        note_other_documents(&mut notes, base.other_documents());
         let losses = base.scanner().losses(self.strict);
         if let Some(path) = &losses.truncated {
             notes.note(format_args!(

@@ -4,7 +4,7 @@ use clap::Args;
 use overlock_json::PartialDocument;
 use overlock_json::{cut_contexts, cut_object};
 
-use super::{FormatArgs, no_json};
+use super::{FormatArgs, no_json, note_other_documents};
 use crate::batch;
 use crate::draw::{self, CutDrawing};
 use crate::ending::{Ending, Failure};
@@ -41,6 +41,7 @@ impl Cut {
         let refuse = |reason| no_json(reason, &text.name, &self.format);
         let base = PartialDocument::read(&text.bytes).map_err(refuse)?;
         let mut results = Results::new();
+        note_other_documents(&mut notes, base.other_documents());
         if self.format.json {
             results.object(&cut_contexts(&base))?;
             return Ok(Ending::done_if(base.is_complete()));

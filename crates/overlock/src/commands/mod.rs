@@ -25,7 +25,7 @@ use clap::{Args, Parser, Subcommand};
 use overlock_json::{NoJson, Refusal};
 
 use crate::ending::{Ending, Failure};
-use crate::output::Results;
+use crate::output::{Notes, Results};
 
 /// Finish LLM answers that were cut off, and make requests fit the context window
 ///
@@ -109,6 +109,20 @@ struct FormatArgs {
     /// Process many texts: one JSON object per line in, one per line out, in the same order
     #[arg(long)]
     jsonl: bool,
+}
+
+/// Notes the documents of a text that a command for one document leaves out.
+fn note_other_documents(notes: &mut Notes, count: usize) {
+    if count > 0 {
+        let (documents, are) = if count == 1 {
+            ("document", "is")
+        } else {
+            ("documents", "are")
+        };
+        notes.note(format_args!(
+            "{count} other {documents} in the text {are} left out (`overlock repair` makes an array of all)"
+        ));
+    }
 }
 
 /// The failure for a text without JSON. With `--json` it is printed as an object, too.

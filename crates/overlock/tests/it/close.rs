@@ -74,3 +74,20 @@ fn a_text_without_json_ends_with_1() {
         assert_eq!(answer.json()["error"]["code"], json!("no-json"));
     }
 }
+
+#[test]
+fn says_that_other_documents_are_left_out() {
+    let text = "{\"a\":1}\n{\"b\":2}\n{\"c\":";
+    let run = overlock(&["close"], text);
+    assert_eq!((run.code, &*run.stdout), (0, "{\"a\":1}"));
+    assert!(
+        run.stderr
+            .contains("note: 2 other documents in the text are left out"),
+        "{}",
+        run.stderr
+    );
+    let answer = overlock(&["close", "--json"], text);
+    assert_eq!(answer.json()["other_documents"], json!(2));
+    let only = overlock(&["close", "--json"], "{\"a\":1}");
+    assert_eq!(only.json().get("other_documents"), None);
+}

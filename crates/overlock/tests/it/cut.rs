@@ -113,3 +113,20 @@ fn a_path_of_many_levels_is_elided() {
     assert!(run.stdout.len() < 20_000, "{} bytes", run.stdout.len());
     assert!(run.stdout.contains("levels"), "{}", run.stdout);
 }
+
+#[test]
+fn says_that_other_documents_are_left_out() {
+    let text = "{\"a\":1}\n{\"b\":2}";
+    let run = overlock(&["cut"], text);
+    assert!(
+        run.stderr
+            .contains("note: 1 other document in the text is left out"),
+        "{}",
+        run.stderr
+    );
+    let answer = overlock(&["cut", "--json"], text);
+    assert_eq!(answer.json()["other_documents"], json!(1));
+    let line = json!({"text": text}).to_string();
+    let lines = overlock(&["cut", "--jsonl"], line).json_lines();
+    assert_eq!(lines[0]["other_documents"], json!(1));
+}
