@@ -5,6 +5,7 @@
 //! ends a string only where valid JSON can follow, so an unescaped quote does not confuse the search.
 
 use super::openers::{Opener, Openers, bracket_below};
+use crate::plain::terminal_code_len;
 
 /// The best candidate in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +87,7 @@ pub(crate) fn skip_wrapping(text: &[u8]) -> (usize, usize) {
 
 /// Whether a value or a closing bracket follows, as after a bracket that opens JSON.
 pub(crate) fn begins_value(text: &[u8], opener: u8) -> bool {
-    let text = text.trim_ascii_start();
+    let text = trim_layout(text);
     let Some(&first) = text.first() else {
         return true;
     };
@@ -105,6 +106,21 @@ pub(crate) fn begins_value(text: &[u8], opener: u8) -> bool {
                 b'{' => text[word..].trim_ascii_start().first() == Some(&b':'),
                 _ => is_literal(&text[..word]),
             }
+        }
+    }
+}
+
+/// The text without the white space, no-break spaces and terminal codes at its start.
+fn trim_layout(mut text: &[u8]) -> &[u8] {
+    loop {
+        text = text.trim_ascii_start();
+        let code = terminal_code_len(text);
+        if code > 0 {
+            text = &text[code..];
+        } else if let Some(rest) = text.strip_prefix(NO_BREAK_SPACE) {
+            text = rest;
+        } else {
+            return text;
         }
     }
 }
@@ -133,6 +149,8 @@ struct Finder<'t> {
     row_documents: usize,
 }
 
+const NO_BREAK_SPACE: &[u8] = "\u{a0}".as_bytes();
+
 /// A bracket with a lower score of its direct content is prose.
 const LOST: i64 = -64;
 
@@ -142,7 +160,7 @@ impl Finder<'_> {
         let rest = &self.text[self.at..];
         let Some(skipped) = rest
             .iter()
-            .position(|byte| matches!(byte, b'{' | b'[' | b'`' | b'<'))
+            .position(|byte| matches!(byte, b'{' | b'[' | b'`' | b'<' | 0x1B))
         else {
             self.at = self.text.len();
             return;
@@ -164,6 +182,7 @@ impl Finder<'_> {
                 }
             }
             b'<' => self.at += reasoning_len(rest).unwrap_or(1),
+            0x1B => self.at += terminal_code_len(rest).max(1),
             b'{' | b'[' => self.open(),
             _ => self.at += 1,
         }
@@ -174,6 +193,8 @@ impl Finder<'_> {
         let byte = self.text[self.at];
         match byte {
             b' ' | b'\t' | b'\r' => self.at += 1,
+            0x1B => self.at += terminal_code_len(&self.text[self.at..]).max(1),
+            0xC2 if self.text[self.at..].starts_with(NO_BREAK_SPACE) => self.at += 2,
             b'\n' => {
                 if self.fence.is_some() && closes_fence(&self.text[self.at + 1..]) {
                     self.end_fence(self.at);
@@ -385,6 +406,7 @@ impl Finder<'_> {
         let rest = &self.text[self.at..];
         let length = word_len(rest).max(1);
         let word = &rest[..length];
+        let word = word.strip_suffix(NO_BREAK_SPACE).unwrap_or(word);
         let penalty = i64::try_from(length).unwrap_or(i64::MAX);
         let in_object = self.openers.last().is_some_and(|top| top.bracket == b'{');
         let names = in_object && rest[length..].trim_ascii_start().first() == Some(&b':');
@@ -406,7 +428,7 @@ fn is_typographic(text: &[u8]) -> bool {
 }
 
 fn may_follow_string(text: &[u8]) -> bool {
-    let rest = text.trim_ascii_start();
+    let rest = trim_layout(text);
     let new_line = text[..text.len() - rest.len()].contains(&b'\n');
     match rest.first() {
         None | Some(b',' | b':' | b'}' | b']' | b'/' | b'\\' | b'"' | b'\'' | b'`' | b'#') => true,

@@ -30,6 +30,11 @@ impl Parser<'_> {
             if PLAIN[usize::from(byte)] {
                 break;
             }
+            let code = plain::terminal_code_len(self.rest());
+            if code > 0 {
+                self.drop_bytes(code, FixKind::StrayText);
+                continue;
+            }
             let odd = look::odd_space_len(self.text, self.at);
             if odd > 0 {
                 self.fix(FixKind::WhiteSpace);

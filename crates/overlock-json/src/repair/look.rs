@@ -3,22 +3,38 @@
 //! Every look-ahead beyond the next token has a limit, so calling it at every byte is still linear.
 
 use super::work;
+use crate::plain::terminal_code_len;
 use crate::vector;
 
 /// How far the end of a key or a word is searched.
 const MAX_LOOK_AHEAD: usize = 200;
 
 pub(super) fn skip_space(text: &[u8], at: usize) -> usize {
-    if text.get(at).is_some_and(|&byte| byte > b' ') {
-        return at;
+    let mut next = at.min(text.len());
+    while let Some(&byte) = text.get(next) {
+        next += match byte {
+            byte if byte.is_ascii_whitespace() => 1,
+            b'!'..=b'~' => break,
+            _ => match foreign_space_len(text, next) {
+                0 => break,
+                length => length,
+            },
+        };
     }
-    let rest = &text[at.min(text.len())..];
-    let space = rest
-        .iter()
-        .position(|byte| !byte.is_ascii_whitespace())
-        .unwrap_or(rest.len());
-    work::add(space);
-    at + space
+    work::add(next.saturating_sub(at));
+    next
+}
+
+/// The text without the white space, of JSON or not, at its end.
+pub(super) fn trim_end(text: &[u8]) -> &[u8] {
+    let mut text = text.trim_ascii_end();
+    while let Some(end) = (1..=text.len().min(3))
+        .map(|length| text.len() - length)
+        .find(|&start| start + foreign_space_len(text, start) == text.len())
+    {
+        text = text[..end].trim_ascii_end();
+    }
+    text
 }
 
 /// A kind of quote.
@@ -209,12 +225,21 @@ pub(super) fn full_width(text: &[u8], at: usize) -> Option<u8> {
     }
 }
 
-/// The length of white space that is invalid in JSON.
+/// The length of white space that is invalid in JSON, which may be a line break that was escaped
+/// together with the document.
 pub(super) fn odd_space_len(text: &[u8], at: usize) -> usize {
     match text[at..] {
+        [b'\\', b'n' | b'r' | b't', ..] => 2,
+        _ => foreign_space_len(text, at),
+    }
+}
+
+/// The length of a character or terminal code that is white space only outside of JSON.
+fn foreign_space_len(text: &[u8], at: usize) -> usize {
+    match text[at..] {
+        [0x1B, b'[', ..] => terminal_code_len(&text[at..]).max(1),
         [0x00..=0x08 | 0x0B | 0x0C | 0x0E..=0x1F | 0x7F, ..] => 1,
-        // Includes a line break that was escaped together with the document.
-        [0xC2, 0xA0 | 0x85 | 0xAD, ..] | [b'\\', b'n' | b'r' | b't', ..] => 2,
+        [0xC2, 0xA0 | 0x85 | 0xAD, ..] => 2,
         [0xE1, 0x9A, 0x80, ..]
         | [0xE1, 0xA0, 0x8E, ..]
         | [0xE2, 0x80, 0x80..=0x8F | 0xA8..=0xAF, ..]

@@ -6,6 +6,7 @@ use super::numbers::{number, number_len, number_prefix};
 use super::parser::{Ending, Keys, Parser};
 use super::work;
 use crate::extract::begins_value;
+use crate::plain;
 use crate::vector;
 use std::fmt::Write;
 
@@ -147,6 +148,7 @@ impl Parser<'_> {
         while let Some(&byte) = text.get(at) {
             match byte {
                 b'\n' | b'\r' | b'"' => break,
+                0x1B if plain::terminal_code_len(&text[at..]) > 0 => break,
                 b',' | b';' if depth == 0 && self.separates(at) => break,
                 b'{' | b'['
                     if depth == 0 && begins_value(&text[at + 1..], byte) && at > self.at =>
@@ -180,7 +182,7 @@ impl Parser<'_> {
             at += 1;
         }
         work::add(at - self.at);
-        text[self.at..at].trim_ascii_end().len()
+        look::trim_end(&text[self.at..at]).len()
     }
 
     /// Whether a line break that was escaped with the document ends a bare value.
@@ -353,7 +355,7 @@ impl Parser<'_> {
                 ) || *byte == 0xE2
             })
             .map_or(text.len(), |length| self.at + length);
-        let length = text[self.at..end].trim_ascii_end().len();
+        let length = look::trim_end(&text[self.at..end]).len();
         if length == 0 {
             let width = super::parser::character_len(self.byte());
             return self.drop_bytes(width, FixKind::StrayText);

@@ -557,3 +557,57 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn no_break_spaces_between_tokens_are_white_space() {
+    for text in [
+        "{\"a\":1\u{a0},\"b\":[true\u{a0},\u{a0}-2.5e3\u{a0}]}",
+        "{\u{a0}\"a\"\u{a0}:\u{a0}1,\u{a0}\"b\":[true,-2.5e3]\u{a0}}",
+        "Here:\u{a0}{\u{a0}\"a\":\u{a0}1\u{a0},\n\u{a0}\"b\"\u{a0}: [true, -2.5e3\u{a0}\u{a0}]}",
+    ] {
+        check(text, r#"{"a":1,"b":[true,-2.5e3]}"#);
+        let fixes = repaired(text).fixes;
+        assert!(
+            fixes.iter().any(|fix| fix.kind == FixKind::WhiteSpace),
+            "{text:?}: {fixes:?}"
+        );
+    }
+    check_exactly("[1\u{a0}]", "[1 ]", &[(FixKind::WhiteSpace, 2)]);
+    check_exactly(
+        "{\"a\"\u{a0}: \"x\"\u{a0}}",
+        "{\"a\" : \"x\" }",
+        &[(FixKind::WhiteSpace, 4), (FixKind::WhiteSpace, 11)],
+    );
+}
+
+#[test]
+fn a_no_break_space_inside_a_value_is_kept() {
+    check("[12\u{a0}345, 7\u{a0}€]", "[\"12\u{a0}345\", \"7\u{a0}€\"]");
+    check("{\"a\": \"x\u{a0}y\u{a0}\"}", "{\"a\": \"x\u{a0}y\u{a0}\"}");
+}
+
+#[test]
+fn terminal_colours_between_tokens_are_removed() {
+    for text in [
+        "\x1b[32m{\"a\":1,\"b\":[\"x\",true]}\x1b[0m",
+        "\x1b[1;39m{\n  \x1b[0m\x1b[34;1m\"a\"\x1b[0m\x1b[1;39m:\x1b[0m \x1b[0;39m1\x1b[0m\x1b[1;39m,\n  \
+         \x1b[0m\x1b[34;1m\"b\"\x1b[0m\x1b[1;39m: [\x1b[0;32m\"x\"\x1b[0m,\x1b[33mtrue\x1b[0m]\x1b[1;39m}\x1b[0m\n",
+        "{\x1b[32m\"a\"\x1b[0m: \x1b[33m1\x1b[0m, \"b\": \x1b[K[\"x\", true\x1b[m]}",
+    ] {
+        check(text, r#"{"a":1,"b":["x",true]}"#);
+        let fixes = repaired(text).fixes;
+        assert!(
+            fixes
+                .iter()
+                .all(|fix| matches!(fix.kind, FixKind::StrayText | FixKind::Prose)),
+            "{text:?}: {fixes:?}"
+        );
+        assert!(!fixes.is_empty(), "{text:?}");
+    }
+    check_exactly(
+        "[\x1b[32m1\x1b[0m]",
+        "[1]",
+        &[(FixKind::StrayText, 1), (FixKind::StrayText, 7)],
+    );
+    check("{\"a\": \"\x1b[1mx\"}", r#"{"a": "\u001b[1mx"}"#);
+}

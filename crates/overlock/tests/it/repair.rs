@@ -48,3 +48,13 @@ fn several_documents_become_an_array_or_the_first() {
     let first = overlock(&["repair", "--several", "first"], "{\"a\":1}\n{\"b\":2}");
     assert_eq!(first.json(), json!({"a": 1}));
 }
+
+#[test]
+fn no_break_spaces_and_terminal_colours_between_tokens_are_fixed() {
+    let run = overlock(
+        &["repair", "--fixes"],
+        "{\x1b[34m\"a\"\x1b[0m: 12\u{a0}, \"b\":\u{a0}true}",
+    );
+    assert_eq!(run.json(), json!({"a": 12, "b": true}));
+    assert!(run.stderr.contains("4 fixes: "), "{}", run.stderr);
+}
