@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// The object of one request. Unknown fields are ignored.
+/// The object of one request. Unknown fields are ignored, unless [`only`](Self::only) checks them.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
     fields: Map<String, Value>,
@@ -24,6 +24,21 @@ impl Object {
                 kind(&other)
             ))),
             Err(error) => Err(Refusal::unusable(not_json(what, &error))),
+        }
+    }
+
+    /// Checks that every field is one of these.
+    pub fn only(self, known: &[&str]) -> Result<Self, Refusal> {
+        let unknown = self
+            .fields
+            .keys()
+            .find(|key| !known.contains(&key.as_str()));
+        match unknown {
+            None => Ok(self),
+            Some(key) => Err(Refusal::unusable(format!(
+                "`{key}` is not a known key; known: {}",
+                known.join(", ")
+            ))),
         }
     }
 

@@ -23,11 +23,12 @@ use crate::output::{Notes, Results};
 use lines::{Chunk, Lines};
 use progress::BatchProgress;
 
-/// Applies `process` to every line of `source`. A line that fails gets an error as its result, and
-/// the run ends with [`Ending::Partial`].
+/// Applies `process` to every line of `source`, whose keys are among `keys`. A line that fails gets an
+/// error as its result, and the run ends with [`Ending::Partial`].
 pub(crate) fn run<A, R>(
     source: Box<dyn Read + Send>,
     name: &str,
+    keys: &'static [&'static str],
     process: A,
 ) -> Result<Ending, Failure>
 where
@@ -38,7 +39,7 @@ where
     let (to_workers, from_reader) = sync_channel(workers);
     let (to_writer, chunks) = sync_channel(workers * 2);
     let from_reader = Arc::new(Mutex::new(from_reader));
-    let process = Arc::new(process);
+    let process = Arc::new(move |object: Object| object.only(keys).and_then(&process));
     // The threads are not joined: after our output was closed, a read of standard input may
     // block forever.
     for _ in 0..workers {

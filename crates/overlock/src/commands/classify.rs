@@ -19,6 +19,7 @@ use crate::output::{Notes, Results};
 #[command(after_help = "Example:\n  \
     $ echo 'select 1' | overlock classify\n  \
     sql\n\n\
+    Keys of a --jsonl line: text.\n\n\
     Exit codes: 0 SQL or .NET; 1 unknown; 2 bad usage or unreadable input. With --jsonl an\n\
     unknown text does not change the exit code.")]
 pub(crate) struct Classify {
@@ -50,7 +51,7 @@ impl Classify {
         let mut notes = Notes::new();
         if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
-            return batch::run(source, &self.source.name(), |mut object| {
+            return batch::run(source, &self.source.name(), &["text"], |mut object| {
                 let text = object.text("text")?;
                 let Classification {
                     language,

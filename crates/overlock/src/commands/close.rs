@@ -20,6 +20,7 @@ use crate::output::{Notes, Results};
 #[command(after_help = "Example:\n  \
     $ echo -n '{\"title\":\"Quarterly rep' | overlock close\n  \
     {\"title\":\"Quarterly rep\"}\n\n\
+    Keys of a --jsonl line: text, strict.\n\n\
     Exit codes: 0 valid JSON; 1 no JSON in the text; 2 bad usage or unreadable input.")]
 pub(crate) struct Close {
     #[command(flatten)]
@@ -39,9 +40,12 @@ impl Close {
         };
         if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
-            return batch::run(source, &self.source.name(), move |object| {
-                close_object(object, options)
-            });
+            return batch::run(
+                source,
+                &self.source.name(),
+                &["text", "strict"],
+                move |object| close_object(object, options),
+            );
         }
         let text = self.source.read(&mut notes)?;
         let refuse = |reason| no_json(reason, &text.name, &self.format);

@@ -31,6 +31,7 @@ use crate::output::{Notes, Results};
     Without bodies, or with at most 2,000 tokens:\n  \
     $ overlock compact --level outline Orders.cs\n  \
     $ overlock compact --level 2000 --encoding o200k_base --relevant total Orders.cs\n\n\
+    Keys of a --jsonl line: text.\n\n\
     Exit codes: 0 done, or nothing to remove; 1 could not compact fully; 2 bad usage or unreadable\n\
     input.")]
 pub(crate) struct Compact {
@@ -130,7 +131,7 @@ impl Compact {
         };
         if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
-            return batch::run(source, &self.source.name(), move |mut object| {
+            return batch::run(source, &self.source.name(), &["text"], move |mut object| {
                 Ok(compactor.compact(&object.text("text")?))
             });
         }

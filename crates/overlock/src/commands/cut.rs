@@ -22,6 +22,7 @@ use crate::output::{Notes, Results};
     place: string\n  \
     path: /rows/1/0\n  \
     …\n\n\
+    Keys of a --jsonl line: text.\n\n\
     Exit codes: 0 complete; 1 cut, or no JSON in the text; 2 bad usage or unreadable input.")]
 pub(crate) struct Cut {
     #[command(flatten)]
@@ -35,7 +36,7 @@ impl Cut {
         let mut notes = Notes::new();
         if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
-            return batch::run(source, &self.source.name(), cut_object);
+            return batch::run(source, &self.source.name(), &["text"], cut_object);
         }
         let text = self.source.read(&mut notes)?;
         let refuse = |reason| no_json(reason, &text.name, &self.format);

@@ -17,6 +17,7 @@ use crate::output::{Notes, Results};
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     $ overlock render --budget 100 --cut-value tail report.cut.json\n\n\
+    Keys of a --jsonl line: text, budget, cut_value, limit.\n\n\
     Exit codes: 0 done; 1 no JSON in the text; 2 bad usage or unreadable input.")]
 pub(crate) struct Render {
     #[command(flatten)]
@@ -65,9 +66,12 @@ impl Render {
         };
         if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
-            return batch::run(source, &self.source.name(), move |object| {
-                render_object(object, options)
-            });
+            return batch::run(
+                source,
+                &self.source.name(),
+                &["text", "budget", "cut_value", "limit"],
+                move |object| render_object(object, options),
+            );
         }
         let text = self.source.read(&mut notes)?;
         let rendered = render(&text.bytes, &options)

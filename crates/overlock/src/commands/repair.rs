@@ -19,6 +19,7 @@ use crate::output::{Notes, Results};
 #[command(after_help = "Example:\n  \
     $ echo \"{name: 'Ada', langs: [None, True,],}\" | overlock repair\n  \
     {\"name\": \"Ada\", \"langs\": [null, true]}\n\n\
+    Keys of a --jsonl line: text, several.\n\n\
     Exit codes: 0 valid JSON; 1 no JSON in the text; 2 bad usage or unreadable input.")]
 pub(crate) struct Repair {
     #[command(flatten)]
@@ -58,9 +59,12 @@ impl Repair {
         };
         if self.format.jsonl {
             let source = self.source.open(&mut notes)?;
-            return batch::run(source, &self.source.name(), move |object| {
-                repair_object(object, options)
-            });
+            return batch::run(
+                source,
+                &self.source.name(),
+                &["text", "several"],
+                move |object| repair_object(object, options),
+            );
         }
         let text = self.source.read(&mut notes)?;
         let repaired = repair_text(&text.bytes, options)

@@ -22,6 +22,7 @@ use crate::output::{Notes, Results};
     $ echo -n '[\"one\", \"two and a ha' > a; echo '\"two and a half\", \"three\"]' > b\n  \
     $ overlock stitch a b --expected-overlap '\"two and a ha'\n  \
     [\"one\", \"two and a half\", \"three\"]\n\n\
+    Keys of a --jsonl line: parts, expected_overlap, protocol.\n\n\
     Exit codes: 0 complete; 1 still cut, or a piece was rejected; 2 bad usage or unreadable input.")]
 pub(crate) struct Stitch {
     /// The pieces in order, `-` for standard input; with --jsonl one file, or none
@@ -124,9 +125,12 @@ impl Stitch {
         }
         let source = Source::from(self.parts.into_iter().next());
         let protocol = self.protocol.into();
-        batch::run(source.open(notes)?, &source.name(), move |object| {
-            stitch_object(object, protocol)
-        })
+        batch::run(
+            source.open(notes)?,
+            &source.name(),
+            &["parts", "expected_overlap", "protocol"],
+            move |object| stitch_object(object, protocol),
+        )
     }
 
     fn check_usage(&self) -> Result<(), Failure> {

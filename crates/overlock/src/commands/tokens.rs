@@ -26,6 +26,7 @@ use crate::output::{Notes, Results};
 #[command(after_help = "Example:\n  \
     $ echo -n 'Where is the nearest river?' | overlock tokens --model gpt-4o\n  \
     6\n\n\
+    Keys of a --jsonl line: text.\n\n\
     Exit codes: 0 done; 1 more tokens than --limit; 2 bad usage or unreadable input.")]
 pub(crate) struct Tokens {
     #[command(flatten)]
@@ -104,7 +105,7 @@ impl Tokens {
             let source = self.source.open(&mut notes)?;
             let tokens = Arc::clone(&counter.tokens);
             let name = counter.name;
-            return batch::run(source, &self.source.name(), move |mut object| {
+            return batch::run(source, &self.source.name(), &["text"], move |mut object| {
                 let text = object.text("text")?;
                 let (count, kept) = task.run(&text, tokens.as_ref());
                 Ok(TokensLine {

@@ -39,7 +39,11 @@ fn a_bad_line_gives_an_error_and_the_rest_is_processed() {
             r#"{"text":5}"#,
             Some("`text` is a number, but must be a string"),
         ),
-        (r#"{"text":"[2","id":7}"#, None),
+        (
+            r#"{"text":"[2","id":7}"#,
+            Some("`id` is not a known key; known: text, strict"),
+        ),
+        (r#"{"text":"[3","strict":true}"#, None),
     ];
     let input: Vec<_> = lines.iter().map(|(line, _)| *line).collect();
     let run = overlock(&["close", "--jsonl"], input.join("\n"));
@@ -115,4 +119,29 @@ fn drops_invalid_bytes_from_a_line() {
     let run = overlock(&["close", "--jsonl"], b"{\"text\":\"[\\\"a\xff\\\"\"}\n");
     assert_eq!(run.json()["json"], json!("[\"a\"]"));
     assert!(run.stderr.contains("dropped 1 byte"), "{}", run.stderr);
+}
+
+#[test]
+fn help_lists_the_keys_of_a_line() {
+    for command in [
+        &["cut"][..],
+        &["close"],
+        &["repair"],
+        &["render"],
+        &["stitch"],
+        &["tokens", "--model", "gpt-4o"],
+        &["compact"],
+        &["classify"],
+    ] {
+        let run = overlock(&[command, &["--jsonl"]].concat(), "{\"surplus\":1}\n");
+        assert_eq!(run.code, 1, "{command:?}: {}", run.stderr);
+        let message = run.json()["error"]["message"].clone();
+        let message = message.as_str().expect("an error has a message");
+        let (_, known) = message
+            .split_once("`surplus` is not a known key; known: ")
+            .unwrap_or_else(|| panic!("{command:?}: {message}"));
+        let help = overlock(&[command[0], "--help"], "").stdout;
+        let wanted = format!("Keys of a --jsonl line: {known}.");
+        assert!(help.contains(&wanted), "{command:?}: {help}");
+    }
 }

@@ -221,7 +221,10 @@ fn counts_many_texts_in_one_run() {
     assert_eq!(answers.len(), 4);
     assert_eq!(answers[0]["tokens"], json!(1));
     assert_eq!(answers[1]["error"]["code"], json!("bad-line"));
-    assert_eq!(answers[2]["error"]["message"], json!("`text` is missing"));
+    assert_eq!(
+        answers[2]["error"]["message"],
+        json!("`texts` is not a known key; known: text")
+    );
     assert_eq!(answers[3]["tokens"], json!(5));
 }
 
