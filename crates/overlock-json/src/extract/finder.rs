@@ -4,6 +4,7 @@
 //! literals, names before a colon) minus that of its bare words, including nested candidates. A quote
 //! ends a string only where valid JSON can follow, so an unescaped quote does not confuse the search.
 
+use super::gap::next_apart;
 use super::openers::{Opener, Openers, bracket_below};
 use crate::plain::terminal_code_len;
 
@@ -16,7 +17,7 @@ pub(crate) struct Found {
     pub(crate) end: usize,
     /// Whether its closing bracket was found.
     pub(crate) closed: bool,
-    /// Where the Markdown fence around it begins, if there is one.
+    /// Where the Markdown fence around the first of the adjacent documents begins, if there is one.
     pub(crate) fence: Option<usize>,
     /// Whether it contains more JSON than words.
     pub(crate) convincing: bool,
@@ -41,6 +42,7 @@ pub(crate) fn find(text: &[u8]) -> Option<Found> {
         expects_token: false,
         row: 0,
         row_end: 0,
+        row_fence: None,
         row_documents: 0,
     };
     while finder.at < text.len() {
@@ -145,6 +147,8 @@ struct Finder<'t> {
     /// The adjacent documents: where the first begins and the last ends.
     row: usize,
     row_end: usize,
+    /// The fence around the first of them.
+    row_fence: Option<usize>,
     /// How many of the adjacent documents are convincing so far.
     row_documents: usize,
 }
@@ -240,16 +244,10 @@ impl Finder<'_> {
 
     fn open(&mut self) {
         let bracket = self.text[self.at];
-        if self.openers.is_empty() {
-            let gap = &self.text[self.row_end..self.at];
-            let joined = self.row_end > self.row
-                && gap
-                    .iter()
-                    .all(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'));
-            if !joined {
-                self.row = self.at;
-                self.row_documents = 0;
-            }
+        if self.openers.is_empty() && !self.continues_row() {
+            self.row = self.at;
+            self.row_fence = self.fence;
+            self.row_documents = 0;
         }
         self.openers.push(Opener {
             start: self.at,
@@ -260,6 +258,15 @@ impl Finder<'_> {
         });
         self.at += 1;
         self.expects_token = true;
+    }
+
+    /// Whether only a gap between documents stands between the last document and this bracket.
+    fn continues_row(&self) -> bool {
+        let gap = &self.text[self.row_end..self.at];
+        let separates = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b';');
+        self.row_end > self.row
+            && (gap.iter().all(separates)
+                || next_apart(self.text, self.row, self.row_end) == Some(self.at))
     }
 
     fn close(&mut self, bracket: u8) {
@@ -298,7 +305,7 @@ impl Finder<'_> {
             start: opener.start,
             end,
             closed,
-            fence: self.fence,
+            fence: self.row_fence,
             convincing: score > 0,
             row: self.row,
             documents: 1,
@@ -324,6 +331,7 @@ impl Finder<'_> {
                 }
             } else {
                 self.row = end;
+                self.row_fence = None;
             }
         }
     }
@@ -454,7 +462,7 @@ fn indent_len(line: &[u8]) -> usize {
 }
 
 /// The end of an opening fence with its language tag.
-fn skip_fence(text: &[u8], at: usize) -> usize {
+pub(super) fn skip_fence(text: &[u8], at: usize) -> usize {
     let ticks = text[at..].iter().take_while(|&&byte| byte == b'`').count();
     let tag = text[at + ticks..]
         .iter()

@@ -6,6 +6,7 @@
 
 mod encoding;
 mod finder;
+mod gap;
 mod openers;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ mod tests;
 pub use encoding::{Cleaned, clean_encoding};
 pub(crate) use encoding::{Shifts, drop_bytes};
 pub(crate) use finder::{Found, begins_value, find, skip_wrapping};
+pub(crate) use gap::next_apart;
 
 /// The range of the document in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::fix::FixKind;
 use super::look;
 use super::parser::{Expect, Parser};
 use super::work;
-use crate::extract::begins_value;
+use crate::extract::{begins_value, next_apart};
 use crate::plain;
 
 impl Parser<'_> {
@@ -115,6 +115,11 @@ impl Parser<'_> {
     /// Begins the next document after a complete one, or leaves out the rest.
     pub(super) fn next_document(&mut self) -> bool {
         let end = self.at;
+        if let Some(next) = next_apart(self.text, self.start, end) {
+            work::add(next - end);
+            self.fix(FixKind::Several);
+            return self.begin_document(end, next);
+        }
         let mut next = end;
         let mut separated = self.text[..end].ends_with(b"\n");
         let mut kind = FixKind::Prose;
@@ -162,11 +167,24 @@ impl Parser<'_> {
             kind = FixKind::Prose;
         }
         self.fix(if begins { FixKind::Several } else { kind });
-        if !begins || self.several == Several::First {
-            self.draft.truncate(self.value_end, end);
-            self.draft.skip(end, self.text.len());
-            self.rest = next;
-            self.at = self.text.len();
+        if begins {
+            return self.begin_document(end, next);
+        }
+        self.leave_out_rest(end, next);
+        false
+    }
+
+    fn leave_out_rest(&mut self, end: usize, next: usize) {
+        self.draft.truncate(self.value_end, end);
+        self.draft.skip(end, self.text.len());
+        self.rest = next;
+        self.at = self.text.len();
+    }
+
+    /// Begins the document at `next` after one that ends at `end`, unless only the first is kept.
+    fn begin_document(&mut self, end: usize, next: usize) -> bool {
+        if self.several == Several::First {
+            self.leave_out_rest(end, next);
             return false;
         }
         self.draft.truncate(self.value_end, end);

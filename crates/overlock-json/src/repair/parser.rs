@@ -63,6 +63,7 @@ pub(super) enum Keys {
 
 pub(super) struct Parser<'t> {
     pub(super) text: &'t [u8],
+    pub(super) start: usize,
     pub(super) at: usize,
     pub(super) draft: Draft<'t>,
     pub(super) stack: Vec<Bracket>,
@@ -109,6 +110,7 @@ impl<'t> Parser<'t> {
     pub(super) fn new(text: &'t [u8], start: usize, ending: Ending, several: Several) -> Self {
         Self {
             text,
+            start,
             at: start,
             draft: Draft::new(text, start),
             stack: Vec::new(),

@@ -321,6 +321,51 @@ fn several_documents_become_an_array_or_the_first() {
 }
 
 #[test]
+fn documents_in_fences_of_their_own_become_an_array() {
+    for text in [
+        "```json\n{\"a\":1}\n```\n```json\n{\"b\":[2,3,4]}\n```",
+        "First:\n```json\n{\"a\":1}\n```\n\nSecond:\n\n```json\n{\"b\":[2,3,4]}\n```\nDone.",
+        "First:\n```\n{'a':1,}\n```\nand\n```\n{b:[2,3,4]}",
+    ] {
+        check(text, r#"[{"a":1},{"b":[2,3,4]}]"#);
+        let kinds: Vec<_> = repaired(text).fixes.iter().map(|fix| fix.kind).collect();
+        assert!(kinds.contains(&FixKind::Several), "{text:?}: {kinds:?}");
+        assert!(kinds.contains(&FixKind::Fence), "{text:?}: {kinds:?}");
+    }
+    // Code in a fence, or a bracket in the prose between, keeps documents apart.
+    check(
+        "```json\n{\"a\":1}\n```\n```sh\nls\n```\n```json\n{\"b\":[2,3]}\n```",
+        r#"{"b":[2,3]}"#,
+    );
+    check(
+        "```json\n{\"a\":1}\n```\nSee [1].\n```json\n{\"b\":[2,3]}\n```",
+        r#"{"b":[2,3]}"#,
+    );
+}
+
+#[test]
+fn documents_of_a_list_become_an_array() {
+    for text in [
+        "- {\"a\":1}\n- {\"b\":[2,3,4]}\n",
+        "* {'a':1}\n\n* {'b':[2,3,4]}\n",
+        "Here they are:\n\n  1. {\"a\":1},\n  2. {\"b\":[2,3,4]}\n\nDone.",
+    ] {
+        check(text, r#"[{"a":1},{"b":[2,3,4]}]"#);
+        let kinds: Vec<_> = repaired(text).fixes.iter().map(|fix| fix.kind).collect();
+        assert!(kinds.contains(&FixKind::Several), "{text:?}: {kinds:?}");
+        let options = RepairOptions {
+            several: Several::First,
+        };
+        let first = repair(text, &options).expect("there is JSON");
+        let value: Value = serde_json::from_str(&first.json).expect("it is JSON");
+        assert_eq!(value, serde_json::json!({"a": 1}), "{text:?}");
+    }
+    // A list after a document that is no item is prose.
+    check("{\"a\":1}\n- {\"b\":2} is the other form", r#"{"a":1}"#);
+    check("- {\"a\":1}\n- [1] is a reference", r#"{"a":1}"#);
+}
+
+#[test]
 fn drops_and_reports_bytes_that_are_not_utf8() {
     let found = repair(b"{'a': '\xFFx', }", &RepairOptions::default()).expect("there is JSON");
     assert_eq!(found.json, r#"{"a": "x" }"#);
@@ -370,6 +415,12 @@ fn depth_and_repetition_take_linear_time() {
         "\"//",
         "a,",
         "{{",
+        "[\u{a0}",
+        "\"\u{a0},",
+        "\x1b[0m[",
+        "- {}\n",
+        "```\n{}\n```\n",
+        "1\n",
     ] {
         for before in ["", "{\"k\": \"", "["] {
             let times = 100_000 / unit.len();

@@ -58,3 +58,15 @@ fn no_break_spaces_and_terminal_colours_between_tokens_are_fixed() {
     assert_eq!(run.json(), json!({"a": 12, "b": true}));
     assert!(run.stderr.contains("4 fixes: "), "{}", run.stderr);
 }
+
+#[test]
+fn documents_in_fences_or_in_a_list_become_an_array() {
+    check_repair(
+        "First:\n```json\n{\"a\":1}\n```\nSecond:\n```json\n{\"b\":2}\n```\n",
+        &json!([{"a": 1}, {"b": 2}]),
+    );
+    let list = "- {\"a\":1}\n- {\"b\":2}\n";
+    check_repair(list, &json!([{"a": 1}, {"b": 2}]));
+    let closed = overlock(&["close", "--json"], list);
+    assert_eq!(closed.json()["other_documents"], json!(1));
+}
