@@ -71,7 +71,7 @@ pub use delivered::{Delivered, delivered};
 pub use document_start::DocumentStart;
 pub use extract::{Cleaned, Extracted, clean_encoding, extract};
 pub use partial_document::PartialDocument;
-pub use render::{CutValue, RenderOptions, render, render_with};
+pub use render::{CutValue, RenderOptions, SummaryMode, render, render_with};
 pub use repair::{Fix, FixKind, RepairOptions, Repaired, Several, repair};
 pub use scan::{Container, Scalar, Scanner, SyntaxError, SyntaxErrorKind, Visitor};
 #[cfg(feature = "schema")]

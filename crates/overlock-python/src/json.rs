@@ -336,7 +336,7 @@ fn render_options(budget: usize, cut_value: &str, limit: Option<usize>) -> PyRes
         budget,
         cut_value: chosen("cut_value", cut_value, &names)?,
         limit,
-        look_back: None,
+        ..RenderOptions::default()
     })
 }
 

@@ -58,6 +58,18 @@ pub enum CutValue {
     Tail,
 }
 
+/// What [`render`] shows of the containers beside the path, far from the cut, when the budget has run
+/// out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SummaryMode {
+    /// Their types: `<object>` or `<array>`.
+    #[default]
+    Types,
+    /// The keys of objects, at every depth, without values: `{"id": "...", "tags": <array>}`.
+    Keys,
+}
+
 /// Options of [`render`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenderOptions {
@@ -65,6 +77,8 @@ pub struct RenderOptions {
     pub budget: usize,
     /// How the value at the cut is written.
     pub cut_value: CutValue,
+    /// What is shown of containers far from the cut.
+    pub summary: SummaryMode,
     /// The maximum number of characters of the rendered text, structure included; at least 200.
     pub limit: Option<usize>,
     /// How many bytes before the cut are read at most, so that the cost does not grow with the
@@ -78,6 +92,7 @@ impl Default for RenderOptions {
         Self {
             budget: 500,
             cut_value: CutValue::Hint,
+            summary: SummaryMode::Types,
             limit: None,
             look_back: None,
         }

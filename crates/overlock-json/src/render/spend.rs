@@ -2,7 +2,7 @@
 
 use super::outline::{Outline, ScalarSpan};
 use super::token::{self, Stop};
-use super::{CutValue, LEAST_LIMIT, RenderOptions};
+use super::{CutValue, LEAST_LIMIT, RenderOptions, SummaryMode};
 
 /// A smaller rest of the budget is not spent.
 const LEAST_LEFT: usize = 50;
@@ -18,6 +18,8 @@ pub(super) struct Spending {
     pub(super) cut_value: Shown,
     /// Where the budget ran out, if it did.
     pub(super) summary: Option<Summary>,
+    /// What is shown above that level.
+    pub(super) summary_mode: SummaryMode,
 }
 
 impl Spending {
@@ -72,6 +74,7 @@ pub(super) fn spend(
         oversized,
         cut_value,
         summary,
+        summary_mode: options.summary,
     }
 }
 

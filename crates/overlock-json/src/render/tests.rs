@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::outline::Outline;
 use super::spend::spend;
-use super::{CutValue, RenderOptions, characters, render_outline};
+use super::{CutValue, RenderOptions, SummaryMode, characters, render_outline};
 use crate::partial_document::whole_characters;
 use crate::scan::Scanner;
 
@@ -37,7 +37,7 @@ fn options(budget: usize, cut_value: CutValue, limit: Option<usize>) -> RenderOp
         budget,
         cut_value,
         limit,
-        look_back: None,
+        ..RenderOptions::default()
     }
 }
 
@@ -718,4 +718,32 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn summary_keys_show_the_keys_of_higher_levels_without_values() {
+    let base = r#"{"meta": {"author": "Ada", "dates": {"first": 1815, "tags": [{"x": 1}]}, "none": {}}, "n": 7, "parts": [{"id": "one", "rows": [[1]]}, 5, {"id": "two", "text": "It was a"#;
+    let keys = RenderOptions {
+        summary: SummaryMode::Keys,
+        ..options(0, CutValue::Hint, None)
+    };
+    assert_eq!(
+        render_prefix(base.as_bytes(), &keys, &characters),
+        r#"{"meta": {"author": "...", "dates": {"first": "...", "tags": <array>}, "none": {}}, "n": "...", "parts": [{"id": "...", "rows": <array>}, "...", {"id": <str>, "text": <str>"#
+    );
+    assert_eq!(
+        render_prefix(
+            base.as_bytes(),
+            &options(0, CutValue::Hint, None),
+            &characters
+        ),
+        r#"{"meta": <object>, "n": "...", "parts": [<object>, "...", {"id": <str>, "text": <str>"#
+    );
+    let limited = RenderOptions {
+        limit: Some(200),
+        ..keys
+    };
+    let many = format!("{}{base}", r#"[{"key": {"inner": 1}}, "#.repeat(50));
+    let text = render_prefix(many.as_bytes(), &limited, &characters);
+    assert!(characters(&text) <= 200, "{text}");
 }

@@ -121,6 +121,8 @@ fn is_escaped(bytes: &[u8], at: usize) -> bool {
 pub(super) enum Stop {
     /// Scalars only; containers are entered.
     Leaf,
+    /// Also arrays, which are not entered.
+    Array,
     /// Also containers, which are not entered.
     Value,
 }
@@ -130,7 +132,8 @@ pub(super) fn next_value(bytes: &[u8], span: Range<usize>, stop: Stop) -> Option
     let mut at = span.start;
     while at < span.end {
         match bytes[at] {
-            b'{' | b'[' if stop == Stop::Value => return Some(at..value_end(bytes, at)),
+            b'[' if stop != Stop::Leaf => return Some(at..value_end(bytes, at)),
+            b'{' if stop == Stop::Value => return Some(at..value_end(bytes, at)),
             b'{' | b'[' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' => at += 1,
             b'"' => {
                 let end = string_end(bytes, at).offset();

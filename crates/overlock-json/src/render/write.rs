@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::characters;
 use super::levels::Levels;
 use super::outline::{Item, Level, Outline};
 use super::run::unread_items;
 use super::spend::{Shown, Spending};
 use super::token::{self, Stop};
+use super::{SummaryMode, characters};
 
 /// Replaces the part of a value that was left out.
 pub(super) const MARK: &str = "…";
@@ -49,6 +49,8 @@ pub(super) enum Treatment {
     Hint,
     /// Only its structure, without hints for scalars.
     Structure,
+    /// Like its structure, with the keys of its objects.
+    Keys,
 }
 
 impl<'a> Writer<'a> {
@@ -107,13 +109,11 @@ impl<'a> Writer<'a> {
             Treatment::Full => self.write_full(value, out),
             Treatment::FullUntil(middle) => {
                 self.write_full(value.start..middle, out);
-                self.write_hints(middle..value.end, out);
+                self.write_values_as(hint, middle..value.end, Stop::Value, out);
             }
             Treatment::Hint => out.push_str(hint(self.first_byte(&value))),
-            Treatment::Structure => out.push_str(match self.first_byte(&value) {
-                container @ (b'{' | b'[') => hint(container),
-                _ => "\"...\"",
-            }),
+            Treatment::Structure => out.push_str(structure(self.first_byte(&value))),
+            Treatment::Keys => self.write_values_as(structure, value, Stop::Array, out),
         }
     }
 
@@ -122,7 +122,10 @@ impl<'a> Writer<'a> {
             return Treatment::Full;
         };
         if level.open < summary.level {
-            Treatment::Structure
+            match self.spending.summary_mode {
+                SummaryMode::Types => Treatment::Structure,
+                SummaryMode::Keys => Treatment::Keys,
+            }
         } else if level.open > summary.level || item.start > summary.item {
             Treatment::Full
         } else if item.start < summary.item {
@@ -149,13 +152,19 @@ impl<'a> Writer<'a> {
         out.push_str(&text[at..span.end]);
     }
 
-    /// Writes a span with hints in place of all its values.
-    fn write_hints(&self, span: Range<usize>, out: &mut impl Sink) {
+    /// Writes a span with a word in place of each of its values, by the first byte of the value.
+    fn write_values_as(
+        &self,
+        word: fn(u8) -> &'static str,
+        span: Range<usize>,
+        stop: Stop,
+        out: &mut impl Sink,
+    ) {
         let text = self.outline.text;
         let mut rest = span;
-        while let Some(value) = token::next_value(text.as_bytes(), rest.clone(), Stop::Value) {
+        while let Some(value) = token::next_value(text.as_bytes(), rest.clone(), stop) {
             out.push_str(&text[rest.start..value.start]);
-            out.push_str(hint(self.first_byte(&value)));
+            out.push_str(word(self.first_byte(&value)));
             rest.start = value.end;
         }
         out.push_str(&text[rest]);
@@ -191,6 +200,14 @@ impl<'a> Writer<'a> {
 
     fn first_byte(&self, value: &Range<usize>) -> u8 {
         self.outline.text.as_bytes()[value.start]
+    }
+}
+
+/// The word for a value of which only the structure is shown, by its first byte.
+fn structure(first: u8) -> &'static str {
+    match first {
+        b'{' | b'[' => hint(first),
+        _ => "\"...\"",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Requests that render a cut text under a budget.
 
-use crate::{CutValue, RenderOptions, render};
+use crate::{CutValue, RenderOptions, SummaryMode, render};
 use serde::Serialize;
 
 use super::{Object, Refusal};
@@ -15,8 +15,8 @@ pub struct RenderedText {
     pub rendered: String,
 }
 
-/// Renders the `text` of an object. Its fields `budget`, `cut_value` and `limit` override the
-/// options.
+/// Renders the `text` of an object. Its fields `budget`, `cut_value`, `summary` and `limit`
+/// override the options.
 pub fn render_object(mut object: Object, options: RenderOptions) -> Result<RenderedText, Refusal> {
     let limit = object.number("limit")?;
     if limit.is_some_and(|limit| limit < LEAST_LIMIT) {
@@ -29,11 +29,13 @@ pub fn render_object(mut object: Object, options: RenderOptions) -> Result<Rende
         ("keep", CutValue::Keep),
         ("tail", CutValue::Tail),
     ];
+    let modes = [("types", SummaryMode::Types), ("keys", SummaryMode::Keys)];
     let options = RenderOptions {
         budget: object.number("budget")?.unwrap_or(options.budget),
         cut_value: object
             .choice("cut_value", &names)?
             .unwrap_or(options.cut_value),
+        summary: object.choice("summary", &modes)?.unwrap_or(options.summary),
         limit: limit.or(options.limit),
         ..options
     };

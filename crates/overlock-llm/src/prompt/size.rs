@@ -128,6 +128,7 @@ pub fn next_call(
             // Brackets and keys do not count against the budget, but they use the window.
             limit: Some(budget * 4),
             look_back: Some(LOOK_BACK),
+            ..RenderOptions::default()
         };
         base.render_with(&options, &measure)
     };

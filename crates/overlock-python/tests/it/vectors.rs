@@ -229,7 +229,7 @@ fn render_options(given: &Arguments<'_>) -> RenderOptions {
             _ => CutValue::Hint,
         },
         limit: given.size("limit"),
-        look_back: None,
+        ..RenderOptions::default()
     }
 }
 

@@ -88,3 +88,22 @@ fn a_line_may_ask_for_its_own_budget() {
         assert!(message.contains(field), "{message}");
     }
 }
+
+#[test]
+fn the_summary_may_show_the_keys_of_higher_levels() {
+    let text = r#"{"meta":{"a":1,"b":{"c":2}},"rows":[{"id":"x","text":"It was a"#;
+    let run = overlock(&["render", "--budget", "0", "--summary", "keys"], text);
+    let keys = r#"{"meta":{"a":"...","b":{"c":"..."}},"rows":[{"id":<str>,"text":<str>"#;
+    assert_eq!((run.code, &*run.stdout), (0, keys));
+    let line = json!({"text": text, "budget": 0, "summary": "keys"}).to_string();
+    let answers = overlock(&["render", "--jsonl"], line).json_lines();
+    assert_eq!(answers[0], json!({"rendered": keys}));
+}
+
+#[test]
+fn a_long_text_in_a_pipe_is_not_limited() {
+    let many: Vec<_> = (0..2000).map(|index| json!({"id": index})).collect();
+    let text = json!({"rows": many}).to_string();
+    let run = overlock(&["render", "--budget", "100000"], &*text);
+    assert_eq!((&*run.stdout, &*run.stderr), (&*text, ""));
+}

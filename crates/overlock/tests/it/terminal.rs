@@ -11,7 +11,7 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
 
 use crate::complete::Model;
-use crate::program::{Watchdog, command, interrupt};
+use crate::program::{TemporaryFile, Watchdog, command, interrupt};
 
 /// The controlling side of a pseudo-terminal.
 struct Terminal {
@@ -213,5 +213,29 @@ fn the_demo_never_wraps_a_line() {
         let text = terminal.look_to_the_end().text();
         assert!(child.wait().is_ok_and(|status| status.success()), "{text}");
         assert!(text.contains("identical to the original: yes"), "{text}");
+    }
+}
+
+#[test]
+fn a_long_rendered_text_is_limited_on_a_terminal() {
+    let rows: Vec<_> = (0..2000)
+        .map(|index| format!("{{\"id\": {index}}},\n"))
+        .collect();
+    let file = TemporaryFile::new("rows.json", format!("[{}", rows.concat()));
+    for (arguments, limited) in [(&[][..], true), (&["--limit", "100000"], false)] {
+        let terminal = Terminal::new(140);
+        let mut command = command(&["render", "--budget", "100000"]);
+        command.args(arguments).arg(file.path());
+        let mut child = start(command, terminal.side_of_the_program(), &terminal);
+        let _watchdog = Watchdog::over(&child);
+        let text = terminal.look_to_the_end().text();
+        assert!(child.wait().is_ok_and(|status| status.success()), "{text}");
+        assert!(text.contains("{\"id\": 1999}"), "{text}");
+        assert_eq!(
+            text.contains("shortened to 10,000 characters"),
+            limited,
+            "{text}"
+        );
+        assert_eq!(text.contains(" more objects>"), limited, "{text}");
     }
 }
