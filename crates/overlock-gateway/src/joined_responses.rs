@@ -33,11 +33,11 @@ const MOST_BYTES: usize = 64 << 20;
 /// The latest responses of this process.
 #[derive(Default)]
 pub(crate) struct JoinedResponses {
-    state: Mutex<State>,
+    state: Mutex<StoredResponses>,
 }
 
 #[derive(Default)]
-struct State {
+struct StoredResponses {
     /// By a digest of the id and of the client.
     responses: HashMap<String, StoredResponse>,
     order: VecDeque<String>,

@@ -123,7 +123,7 @@ pub(crate) fn suspicion_of_joined(document: &PartialDocument<'_>) -> Option<Susp
 /// assert_eq!(overlock_json::suspicion(r#"{"items": ["a", "b"], "total": 2}"#), None);
 /// ```
 pub fn suspicion(document: &str) -> Option<Suspicion> {
-    let mut open: Vec<Level> = Vec::new();
+    let mut open: Vec<OpenContainer> = Vec::new();
     let mut tokens = Tokens::new(document, 0, false).peekable();
     while let Some(token) = tokens.next() {
         match (token.kind, token.raw) {
@@ -131,7 +131,7 @@ pub fn suspicion(document: &str) -> Option<Suspicion> {
                 if let Some(parent) = open.last_mut() {
                     parent.items += 1;
                 }
-                open.push(Level::default());
+                open.push(OpenContainer::default());
             }
             (TokenKind::Mark, "}" | "]") => {
                 let closed = open.pop()?;
@@ -164,7 +164,7 @@ pub fn suspicion(document: &str) -> Option<Suspicion> {
 
 /// A container that is open.
 #[derive(Default)]
-struct Level {
+struct OpenContainer {
     /// The last key, and the arrays among the members with the numbers of their items.
     key: String,
     arrays: Vec<(String, u64)>,
@@ -177,7 +177,7 @@ struct Level {
     numbers: Vec<u64>,
 }
 
-impl Level {
+impl OpenContainer {
     fn value(&mut self, token: &Token<'_>) {
         let number = number_at_end(token);
         if self.key.is_empty() {

@@ -136,7 +136,7 @@ fn bits(sum: f32) -> u32 {
 /// How often each byte follows each of the contexts before it. A text that stands elsewhere in the
 /// window as well, such as a row of a table, costs little even after its first characters.
 struct Model {
-    counts: Counts,
+    counts: HashCounts,
     /// The hash of the text up to each byte of the window, and of the longest context before it.
     hashes: Vec<u32>,
     hashed_from: usize,
@@ -161,7 +161,7 @@ impl Model {
     ) -> Self {
         let hashed_from = window.saturating_sub(LONGEST_CONTEXT);
         let mut model = Self {
-            counts: Counts::new(2 * CONTEXTS.len() * (text.len() - window)),
+            counts: HashCounts::new(2 * CONTEXTS.len() * (text.len() - window)),
             hashes: Vec::with_capacity(text.len() - hashed_from + 1),
             hashed_from,
             sums: Vec::new(),
@@ -275,11 +275,11 @@ fn followed(context: u32, byte: u8) -> u32 {
 }
 
 /// How often each hash has come.
-struct Counts {
+struct HashCounts {
     slots: Vec<(u32, u16)>,
 }
 
-impl Counts {
+impl HashCounts {
     /// Room for so many different hashes.
     fn new(most: usize) -> Self {
         Self {

@@ -654,6 +654,11 @@ fn a_document_in_many_pieces_comes_together() {
                 expected_overlap: Some(&asked),
             };
             let seam = stitch(&mut base, &answer, &options);
+            // The model may have written the overlap twice.
+            let is_doubled = text[cut..].starts_with(&asked);
+            if is_doubled && matches!(seam.outcome, Outcome::Ambiguous { .. }) {
+                return Ok(());
+            }
             prop_assert!(
                 seam.outcome == Outcome::Overlap,
                 "{:?}: {:?}",

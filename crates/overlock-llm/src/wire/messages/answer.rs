@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::events::{Received, object_at};
 use super::object::{finish_of, kind_of, set_stop_reason, set_text, text_block, text_of};
-use super::writer::{MessagesEncoder, SharedWriter, index_of, locked};
+use super::writer::{MessagesEncoder, SharedMessagesWriter, index_of, locked};
 use crate::assembler::{Assembler, Delta, PartText};
 use crate::backend::SurrogateBuffer;
 use crate::wire::answer::{FinalChoice, Forwarded, REPORT, WireAnswer, WireEncoder, WireEvent};
@@ -19,7 +19,7 @@ use crate::wire::error::ErrorBody;
 /// An answer of the upstream.
 #[derive(Default)]
 pub(in crate::wire) struct MessagesAnswer {
-    writer: SharedWriter,
+    writer: SharedMessagesWriter,
     surrogates: SurrogateBuffer,
     choices: Choices<u64>,
     /// What the upstream has sent.
@@ -234,7 +234,7 @@ impl WireAnswer for MessagesAnswer {
     }
 
     fn encoder(&self) -> Box<dyn WireEncoder> {
-        Box::new(MessagesEncoder(SharedWriter::clone(&self.writer)))
+        Box::new(MessagesEncoder(SharedMessagesWriter::clone(&self.writer)))
     }
 
     fn encode_end(

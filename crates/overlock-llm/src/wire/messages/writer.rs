@@ -16,7 +16,7 @@ use crate::wire::choices::PartKey;
 
 /// The stream as the client sees it.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct MessagesWriter {
     /// The message, as its first event shows it.
     pub(super) message: Value,
     is_begun: bool,
@@ -37,9 +37,9 @@ struct SentBlock {
 }
 
 /// A writer that encoders share.
-pub(super) type SharedWriter = Arc<Mutex<Writer>>;
+pub(super) type SharedMessagesWriter = Arc<Mutex<MessagesWriter>>;
 
-pub(super) fn locked(writer: &SharedWriter) -> MutexGuard<'_, Writer> {
+pub(super) fn locked(writer: &SharedMessagesWriter) -> MutexGuard<'_, MessagesWriter> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -48,7 +48,7 @@ pub(super) fn index_of(event: &Value) -> u64 {
     event.get("index").and_then(Value::as_u64).unwrap_or(0)
 }
 
-impl Writer {
+impl MessagesWriter {
     pub(super) fn hold(&mut self, event: Value, data: Option<Vec<u8>>) {
         self.held.push_back((event, data));
     }
@@ -214,7 +214,7 @@ pub(super) fn finish_block(block: &mut Value, text: &str) {
 }
 
 /// Writes the rest of parts.
-pub(super) struct MessagesEncoder(pub(super) SharedWriter);
+pub(super) struct MessagesEncoder(pub(super) SharedMessagesWriter);
 
 impl WireEncoder for MessagesEncoder {
     fn encode(&mut self, index: u64, delta: Delta<'_>) -> Vec<u8> {

@@ -13,7 +13,8 @@ use super::object::{
     write_text,
 };
 use super::writer::{
-    PartPlace, ResponsesEncoder, SharedWriter, add_indices, closes_part, kind_of, locked, place_of,
+    PartPlace, ResponsesEncoder, SharedResponsesWriter, add_indices, closes_part, kind_of, locked,
+    place_of,
 };
 use crate::assembler::{Assembler, Delta, PartText};
 use crate::backend::SurrogateBuffer;
@@ -24,7 +25,7 @@ use crate::wire::error::ErrorBody;
 /// An answer of the upstream.
 #[derive(Default)]
 pub(in crate::wire) struct ResponsesAnswer {
-    writer: SharedWriter,
+    writer: SharedResponsesWriter,
     surrogates: SurrogateBuffer,
     choices: Choices<PartPlace>,
     /// The items of the upstream.
@@ -251,7 +252,7 @@ impl WireAnswer for ResponsesAnswer {
     }
 
     fn encoder(&self) -> Box<dyn WireEncoder> {
-        Box::new(ResponsesEncoder(SharedWriter::clone(&self.writer)))
+        Box::new(ResponsesEncoder(SharedResponsesWriter::clone(&self.writer)))
     }
 
     fn encode_end(

@@ -23,7 +23,7 @@ pub(super) struct PartPlace {
 
 /// The stream as the client sees it.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct ResponsesWriter {
     sequence: u64,
     /// The response, as its last event shows it.
     pub(super) response: Value,
@@ -52,9 +52,9 @@ struct SentPart {
 }
 
 /// A writer that encoders share.
-pub(super) type SharedWriter = Arc<Mutex<Writer>>;
+pub(super) type SharedResponsesWriter = Arc<Mutex<ResponsesWriter>>;
 
-pub(super) fn locked(writer: &SharedWriter) -> std::sync::MutexGuard<'_, Writer> {
+pub(super) fn locked(writer: &SharedResponsesWriter) -> std::sync::MutexGuard<'_, ResponsesWriter> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -113,7 +113,7 @@ pub(super) fn closes_part(kind: &str) -> bool {
     )
 }
 
-impl Writer {
+impl ResponsesWriter {
     pub(super) fn hold(&mut self, event: Value, data: Option<Vec<u8>>) {
         self.held.push_back((event, data));
     }
@@ -346,7 +346,7 @@ fn set(place: &mut Value, text: &str) -> bool {
 }
 
 /// Writes the rest of parts.
-pub(super) struct ResponsesEncoder(pub(super) SharedWriter);
+pub(super) struct ResponsesEncoder(pub(super) SharedResponsesWriter);
 
 impl WireEncoder for ResponsesEncoder {
     fn encode(&mut self, index: u64, delta: Delta<'_>) -> Vec<u8> {
