@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use overlock_fuzz::number_and_text;
-use overlock_json::{CutValue, RenderOptions, render};
+use overlock_json::{CutValue, RenderOptions, SummaryMode, render};
 
 fuzz_target!(|input: &[u8]| {
     let (number, text) = number_and_text(input);
@@ -14,18 +14,21 @@ fuzz_target!(|input: &[u8]| {
             (Some(200), Some(number)),
             (Some(200 + number), None),
         ] {
-            let options = RenderOptions {
-                budget: number,
-                cut_value,
-                limit,
-                look_back,
-            };
-            let Ok(rendered) = render(text, &options) else {
-                continue;
-            };
-            if let Some(limit) = limit {
-                let size = rendered.chars().count();
-                assert!(size <= limit, "{size} is more than {limit}: {rendered:?}");
+            for summary in [SummaryMode::Types, SummaryMode::Keys] {
+                let options = RenderOptions {
+                    budget: number,
+                    cut_value,
+                    summary,
+                    limit,
+                    look_back,
+                };
+                let Ok(rendered) = render(text, &options) else {
+                    continue;
+                };
+                if let Some(limit) = limit {
+                    let size = rendered.chars().count();
+                    assert!(size <= limit, "{size} is more than {limit}: {rendered:?}");
+                }
             }
         }
     }
